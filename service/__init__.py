@@ -1,0 +1,3 @@
+"""LLM sizing service."""
+
+__version__ = "0.1.0"

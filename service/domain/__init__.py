@@ -1,0 +1,1 @@
+"""Pure sizing domain: no I/O, no clock, no environment, no language."""
