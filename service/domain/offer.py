@@ -1,0 +1,106 @@
+"""Who sells an accelerator, on what terms and at what price."""
+
+from typing import Literal
+
+import msgspec
+
+Tenancy = Literal["dedicated", "shared", "marketplace", "serverless", "owned"]
+Term = Literal["on_demand", "spot", "monthly", "reserved", "prepaid", "serverless", "marketplace_bid"]
+Availability = Literal["in_stock", "limited", "none", "unknown"]
+Evidence = Literal[
+    "official_docs",
+    "generated_price_file",
+    "third_party_catalog",
+    "api_or_page_sample",
+    "transcription_by_third_party",
+    "secondary_article",
+    "live_api",
+    "operator_quote",
+]
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing a provider sells: an instance with accelerators, a region, a term and a price, normalised once."""
+
+    id: str
+    """``provider/sku/region/term``; stable across revisions."""
+    provider: str
+    instance_type: str
+    gpu: str | None
+    """Accelerator id; where the seller does not tell the form factor, the smaller candidate; None: not in the catalog."""
+    gpu_candidates: tuple[str, ...] = ()
+    gpu_name: str = ""
+    """The seller's own words."""
+    gpus: int
+    """Accelerators of one instance (1 for a fraction)."""
+    gpu_fraction: float = 1.0
+    """Share of one card that the instance holds; below 1 the memory and compute are that share."""
+    gpu_memory_gb: float | None = None
+    """Memory per accelerator in the seller's unit (raw), GB."""
+    price_usd_per_hour: float | None = None
+    """Price of the whole instance per hour; None: the provider must be asked."""
+    price_as_quoted: float | None = None
+    quoted_unit: str = ""
+    hours_per_month_used: float | None = None
+    """Divisor used to turn a monthly price into hours, where one was."""
+    currency: str = "USD"
+    region: str | None = None
+    country: str | None = None
+    """ISO 3166-1 alpha-2, where known."""
+    continent: str | None = None
+    tenancy: Tenancy
+    term: Term
+    min_term_months: float = 0.0
+    billing_increment: str | None = None
+    setup_fee_usd: float = 0.0
+    interruptible: bool = False
+    verified: bool | None = None
+    reliability: float | None = None
+    """0..1, for marketplace hosts."""
+    availability: Availability = "unknown"
+    availability_checked_at: str | None = None
+    vcpu: float | None = None
+    ram_gb: float | None = None
+    disk_note: str | None = None
+    network_note: str | None = None
+    includes: tuple[str, ...] = ("cpu", "ram")
+    """What the price covers; a bare-GPU price leaves out cpu and ram and is not recommended without them."""
+    as_of: str | None = None
+    """Date of the price (YYYY-MM-DD); None: undated, listed but never priced by default."""
+    valid_until: str | None = None
+    evidence: Evidence
+    source: str
+    flags: tuple[str, ...] = ()
+    """Closed codes: ``price_outlier``, ``gpu_ambiguous``, ``memory_conflict``, ``quote_required``, ``commitment_price``,
+    ``accelerator_price_only``, ``undated``, ``sample_listing``, ``discounted``."""
+    notes: str | None = None
+
+
+class Attribute(msgspec.Struct, frozen=True):
+    """One fact about a provider, or ``unknown``."""
+
+    value: str = "unknown"
+    evidence: str | None = None
+    as_of: str | None = None
+    source: str | None = None
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """A seller of accelerators: what is known of how it runs them, and what must be asked."""
+
+    id: str
+    name: str
+    status: Literal["priced", "quote_required", "unproven", "gpu_not_proven"]
+    """Why a provider without priced GPU offers has none."""
+    aliases: tuple[str, ...] = ()
+    stale_after_days: int = 30
+    """Age of a price past which it is called stale."""
+    storage_usd_per_gb_month: float | None = None
+    egress_usd_per_gb: float | None = None
+    attributes: dict[str, Attribute] = {}
+    """management_duties, support_duties, os_and_driver, upgrade, hardware_replacement, provisioning_time,
+    persistent_storage, backup, stopped_state_billing, start_up, autoscaling, inference_endpoint, scale_to_zero, isolation,
+    host_conditions, storage_price, egress_price: each there, ``unknown`` where no source tells."""
+    source: str = ""
+    as_of: str | None = None
+    notes: str | None = None
