@@ -1,0 +1,1 @@
+"""HTTP: declared operations, strict requests, problem documents, documentation."""
