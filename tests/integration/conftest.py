@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -99,6 +100,7 @@ class HubRepository:
     error_code: str | None = None
     moved_to: str | None = None
     """Address that ``config.json`` redirects to."""
+    encoding: str = "identity"
     chunks: int = 1
     pause_s: float = 0.0
     """Waited before each chunk of a body."""
@@ -132,6 +134,11 @@ class HubStandIn:
     def paths(self) -> list[str]:
         return [urlsplit(path).path for path, _ in self.requests]
 
+    def serve(self, name: str, **fields: Any) -> HubRepository:  # noqa: ANN401 - the fields of HubRepository
+        """Serve a repository; its record may be changed later."""
+        self.repositories[name] = HubRepository(**fields)
+        return self.repositories[name]
+
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         path = urlsplit(handler.path).path
         name, _, file = path.removeprefix("/api/models/").removeprefix("/").partition("/resolve/main/")
@@ -149,7 +156,8 @@ class HubStandIn:
             if body is None:
                 self.send(handler, 404, b"", {"X-Error-Code": "EntryNotFound"})
             else:
-                self.send(handler, 200, body, {"X-Repo-Commit": self.commit}, repository.chunks, repository.pause_s)
+                headers = {"X-Repo-Commit": self.commit, "Content-Encoding": repository.encoding}
+                self.send(handler, 200, body, headers, repository.chunks, repository.pause_s)
 
     def describe(self, handler: BaseHTTPRequestHandler, name: str, repository: HubRepository) -> None:
         if not repository.described:
