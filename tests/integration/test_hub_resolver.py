@@ -189,11 +189,11 @@ def test_a_slow_hub_is_given_up_in_time_and_the_loop_runs_on(hub: "HubStandIn", 
         ticking = asyncio.create_task(tick())
         begun = time.monotonic()
         answer = await resolver.resolve(LLAMA)
-        assert time.monotonic() - begun < 0.8
+        assert time.monotonic() - begun < 1.5
         ticking.cancel()
         assert isinstance(answer, HubFailure)
         assert answer.kind == "unreachable"
-        assert longest_s < 0.2, "the event loop was held up"
+        assert longest_s < 0.35, "the event loop was held up"
 
     on_hub(hub, scenario, limit_s=0.5)
     end = time.monotonic() + 2.0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from service.store import Follower, GuardedStore, StoreUnavailable, WriteRefused, following, open_store
+from service.store.follow import POLL_S
 
 if TYPE_CHECKING:
     from conftest import ValkeyUnderTest
@@ -31,7 +32,7 @@ class Worker:
 
 
 @asynccontextmanager
-async def working(url: str) -> AsyncIterator[Worker]:
+async def working(url: str, *, interval_s: float = POLL_S) -> AsyncIterator[Worker]:
     store = open_store(url, None)
     held: list[tuple[str, bytes]] = []
 
@@ -41,7 +42,7 @@ async def working(url: str) -> AsyncIterator[Worker]:
         held.append((revision, payload))
 
     try:
-        async with following(store, "catalog", take_over) as follower:
+        async with following(store, "catalog", take_over, interval_s=interval_s) as follower:
             yield Worker(store, follower, held)
     finally:
         await store.aclose()
@@ -63,14 +64,21 @@ async def fails_fast(call: Callable[[], Awaitable[object]], fault: type[Exceptio
     assert time.monotonic() - begun < 1.0
 
 
-def test_workers_see_a_publication_soon(valkey: "ValkeyUnderTest") -> None:
+def test_a_hint_brings_a_publication_before_the_next_poll(valkey: "ValkeyUnderTest") -> None:
+    async def scenario() -> None:
+        async with working(valkey.url, interval_s=30.0) as one, working(valkey.url, interval_s=30.0) as two:
+            assert one.answers_from is None
+            await asyncio.sleep(0.3)  # both listen
+            await one.store.publish("catalog", "r1", b"one")
+            await until(lambda: one.answers_from == two.answers_from == ("r1", b"one"))
+
+    asyncio.run(scenario())
+
+
+def test_a_publication_whose_hint_was_lost_comes_with_the_poll(valkey: "ValkeyUnderTest") -> None:
     async def scenario() -> None:
         async with working(valkey.url) as one, working(valkey.url) as two:
-            assert one.answers_from is None
-            await asyncio.sleep(0.1)  # both listen
-            await one.store.publish("catalog", "r1", b"one")
-            await until(lambda: one.answers_from == two.answers_from == ("r1", b"one"), 0.4)
-            # A lost hint: set behind the script's back, as a failed-over server would have it.
+            # Set behind the script's back, as a server that took over from another would have it.
             assert valkey.command("SET", "llm-sizing:v1:{catalog}:revision:r2", "two") == "+OK"
             assert valkey.command("SET", "llm-sizing:v1:{catalog}:head", "r2") == "+OK"
             await until(lambda: one.answers_from == two.answers_from == ("r2", b"two"))

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -89,9 +88,7 @@ def test_reads_go_on_while_another_process_writes(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             other.execute("INSERT OR REPLACE INTO heads_v1 VALUES ('catalog', 'half-done')")
-            begun = time.perf_counter()
             assert await store.head("catalog") == "r1"
-            assert time.perf_counter() - begun < 0.04
             with pytest.raises(WriteRefused, match="SQLITE_BUSY"):
                 await store.publish("catalog", "r2", b"two")
             other.execute("ROLLBACK")
