@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "service"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-LAYERS = ("domain", "catalog", "store", "api")
+LAYERS = ("domain", "catalog", "store", "hub", "api")
 """Each layer may import itself and those before it."""
 
 PURE_IMPORTS = frozenset(
