@@ -50,8 +50,8 @@ def single_server_wait(
     """Wait before one first-come-first-served server of general service time.
 
     Poisson arrivals (``arrival_cv2`` 1): Pollaczek-Khinchine, exact mean and probability. Other arrivals: Kingman's
-    mean with the Kraemer and Langenbach-Belz factor below 1, and their probability of waiting (Whitt, "The Queueing Network
-    Analyzer", 1983). ``service_second_moment`` is E[S²] in s², at least ``service_s`` squared.
+    mean with the Kraemer and Langenbach-Belz factor below 1, and their probability of waiting (Whitt, "The Queueing
+    Network Analyzer", 1983). ``service_second_moment`` is E[S²] in s², at least ``service_s`` squared.
     """
     utilization = in_progress(rate, service_s)
     load = clamp(utilization, 0.0, _FULLEST)
