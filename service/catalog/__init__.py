@@ -1,0 +1,1 @@
+"""Catalog files in, immutable records and indexes out."""
