@@ -17,6 +17,41 @@ Evidence = Literal[
     "live_api",
     "operator_quote",
 ]
+OfferFlag = Literal[
+    "price_outlier",
+    "gpu_ambiguous",
+    "memory_conflict",
+    "quote_required",
+    "commitment_price",
+    "min_term_unknown",
+    "accelerator_price_only",
+    "unit_doubtful",
+    "per_gpu_quote",
+    "size_not_quoted",
+    "from_price",
+    "undated",
+    "day_unknown",
+    "sample_listing",
+    "discounted",
+]
+"""What to know before trusting an offer:
+
+price_outlier: beyond four times its card's median; gpu_ambiguous: the seller does not tell which of ``gpu_candidates``;
+memory_conflict: sources contradict each other on the memory; quote_required: no price published;
+commitment_price: the price holds for a long commitment only; min_term_unknown: that commitment's length is not told;
+accelerator_price_only: host CPU and RAM are billed on top; unit_doubtful: the source leaves open what the price covers;
+per_gpu_quote: quoted per accelerator, the instance sizes sold are not told; size_not_quoted: the price of another size
+scaled by the number of accelerators; from_price: the lowest of a range; undated: no date; day_unknown: the source tells
+the month only, ``as_of`` is its first day; sample_listing: one listing or a median of few, not a price list;
+discounted: the list price is higher.
+"""
+
+
+class EarlierPrice(msgspec.Struct, frozen=True):
+    """What the same offer cost before."""
+
+    as_of: str
+    price_usd_per_hour: float
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +62,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     instance_type: str
     gpu: str | None
-    """Accelerator id; where the seller does not tell the form factor, the smaller candidate; None: not in the catalog."""
+    """Accelerator id; the smaller candidate where the form factor is not told; None: not in the catalog."""
     gpu_candidates: tuple[str, ...] = ()
     gpu_name: str = ""
     """The seller's own words."""
@@ -70,10 +105,32 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     valid_until: str | None = None
     evidence: Evidence
     source: str
-    flags: tuple[str, ...] = ()
-    """Closed codes: ``price_outlier``, ``gpu_ambiguous``, ``memory_conflict``, ``quote_required``, ``commitment_price``,
-    ``accelerator_price_only``, ``undated``, ``sample_listing``, ``discounted``."""
+    flags: tuple[OfferFlag, ...] = ()
     notes: str | None = None
+    earlier_prices: tuple[EarlierPrice, ...] = ()
+    """Dated prices of the same offer that a newer one replaced, newest first."""
+
+
+PROVIDER_ATTRIBUTES = (
+    "management_duties",
+    "support_duties",
+    "os_and_driver",
+    "upgrade",
+    "hardware_replacement",
+    "provisioning_time",
+    "persistent_storage",
+    "backup",
+    "stopped_state_billing",
+    "start_up",
+    "autoscaling",
+    "inference_endpoint",
+    "scale_to_zero",
+    "isolation",
+    "host_conditions",
+    "storage_price",
+    "egress_price",
+)
+"""Facts asked about every provider, in the order in which they are shown."""
 
 
 class Attribute(msgspec.Struct, frozen=True):
@@ -98,9 +155,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     storage_usd_per_gb_month: float | None = None
     egress_usd_per_gb: float | None = None
     attributes: dict[str, Attribute] = {}
-    """management_duties, support_duties, os_and_driver, upgrade, hardware_replacement, provisioning_time,
-    persistent_storage, backup, stopped_state_billing, start_up, autoscaling, inference_endpoint, scale_to_zero, isolation,
-    host_conditions, storage_price, egress_price: each there, ``unknown`` where no source tells."""
+    """One entry for each of ``PROVIDER_ATTRIBUTES``, ``unknown`` where no source tells."""
     source: str = ""
     as_of: str | None = None
     notes: str | None = None
