@@ -34,14 +34,15 @@ DEFAULT_STORAGE_USD_PER_GB_MONTH = 0.07
 DEFAULT_EGRESS_USD_PER_GB = 0.09
 """First tier of AWS (egress price file of 2026-05-06); most GPU clouds charge less or nothing."""
 UTILIZATIONS = (0.1, 0.3, 0.5, 1.0)
+_PRICES = ("price_usd_per_hour", "offer")
 
 
 def check_price(request: CostProjectionRequest) -> None:
     """Raise ``ImpossibleCombination`` unless exactly one of a price and an offer is given."""
     if request.price_usd_per_hour is None and request.offer is None:
-        raise ImpossibleCombination("", Message("cost_price_missing"), ("price_usd_per_hour", "offer"))
+        raise ImpossibleCombination(pointer="", message=Message("cost_price_missing"), suggestions=_PRICES)
     if request.price_usd_per_hour is not None and request.offer is not None:
-        raise ImpossibleCombination("/offer", Message("cost_price_twice"), ("price_usd_per_hour", "offer"))
+        raise ImpossibleCombination(pointer="/offer", message=Message("cost_price_twice"), suggestions=_PRICES)
 
 
 def cost_projection(

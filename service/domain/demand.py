@@ -60,7 +60,7 @@ def check_traffic(traffic: Traffic, pointer: str = "/traffic") -> None:
         raise ImpossibleCombination(pointer, Message(code, {"given": ", ".join(given)}), suggestions=_DEMANDS)
     if traffic.hourly_profile is not None and len(traffic.hourly_profile) not in (24, 168):
         message = Message("traffic_profile_length", {"length": len(traffic.hourly_profile)})
-        raise ImpossibleCombination(f"{pointer}/hourly_profile", message)
+        raise ImpossibleCombination(pointer=f"{pointer}/hourly_profile", message=message)
     if traffic.users is not None:
         _active_users(traffic.users, pointer)
 
@@ -71,7 +71,9 @@ def check_targets(targets: Targets, pointer: str = "/targets") -> None:
         bounds = getattr(targets, name)
         if bounds is not None and bounds.p50 is bounds.p95 is bounds.p99 is bounds.mean is None:
             raise ImpossibleCombination(
-                f"{pointer}/{name}", Message("target_without_bound"), ("p50", "p95", "p99", "mean")
+                pointer=f"{pointer}/{name}",
+                message=Message("target_without_bound"),
+                suggestions=("p50", "p95", "p99", "mean"),
             )
 
 
@@ -162,10 +164,11 @@ def _peak_rate(traffic: Traffic) -> float:
 def _active_users(users: Users, pointer: str) -> float:
     by_share = users.registered is not None or users.active_share_at_peak is not None
     if by_share == (users.active_at_peak is not None):
-        raise ImpossibleCombination(f"{pointer}/users", Message("users_two_shapes"))
+        raise ImpossibleCombination(pointer=f"{pointer}/users", message=Message("users_two_shapes"))
     if users.active_at_peak is not None:
         return users.active_at_peak
     if users.registered is None or users.active_share_at_peak is None:
         missing = "registered" if users.registered is None else "active_share_at_peak"
-        raise ImpossibleCombination(f"{pointer}/users", Message("users_share_incomplete", {"missing": missing}))
+        message = Message("users_share_incomplete", {"missing": missing})
+        raise ImpossibleCombination(pointer=f"{pointer}/users", message=message)
     return users.registered * users.active_share_at_peak

@@ -105,7 +105,7 @@ def percentile_of_sum(points: Points, wait_probability: Number, wait_scale: Numb
             choose(beyond, carried, found.carried),
             choose(beyond, mass, found.mass),
         )
-        carried = carried * exp(-width / scale) + mass * _mean_discount(width, width, scale)
+        carried = carried * exp(-width / scale) + mass * _mean_discount(greater(width, _TINY), width, scale)
         above = above - mass
         left = points[i]
         beyond = above + wait_probability * carried > excess
