@@ -47,6 +47,8 @@ class Precision(msgspec.Struct, frozen=True):
     """Bytes per parameter of each tensor class, with scales and zeros."""
     kv_bytes: Number
     """Bytes per cached element."""
+    mxfp4_experts: Number = 0.0
+    """1.0 where routed experts run in MXFP4 kernels: they pad expert matrices and keep no workspace."""
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
@@ -69,6 +71,10 @@ class EngineSettings(msgspec.Struct, frozen=True):
     """Adapter slots preallocated on each accelerator."""
     draft_bytes: Number = 0.0
     """Weights of a draft model on each accelerator."""
+    draft_tokens: Number = 0.0
+    """Speculative tokens per step; recurrent layers keep one more state for each."""
+    draft_layers: int = 0
+    """Layers with a KV cache that the draft module adds."""
     prefix_caching: bool = True
     chunked_prefill: bool = True
 

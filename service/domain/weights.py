@@ -1,0 +1,237 @@
+"""Weight bytes of one accelerator: by tensor class, under tensor, pipeline, data and expert parallelism.
+
+Engines shard attention and MLP matrices over tensor ranks, shard embeddings over a padded vocabulary, replicate norms,
+routers and latent down-projections, and give pipeline stages whole layers: the first also holds the embedding, the last
+the output head (vLLM distributed/utils.py ``get_pp_indices``; checked on Llama-3.1-8B: 14.99, 7.51 and 3.77 GiB at
+TP 1, 2, 4 and 7.51, 4.26 GiB at PP 2, 4).
+"""
+
+from collections.abc import Mapping
+from typing import cast
+
+import msgspec
+
+from service.domain.architecture import Architecture, CacheLayers, TensorClass
+from service.domain.deployment import Layout, Precision
+from service.domain.numeric import Number, ceil, choose, floor, greater, lesser
+from service.domain.quantization import Quantization
+
+FLOAT_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
+"""Formats that every tensor class is stored in alike."""
+
+MXFP4_HIDDEN_MULTIPLE = 256
+MXFP4_WIDTH_MULTIPLE = 128
+"""MXFP4 kernels pad the hidden size and the expert width on each rank to these (vLLM quantization/mxfp4.py):
+gpt-oss-20b takes 13.64 GiB and not 12.82, gpt-oss-120b 17.22 GiB a card at TP 4 and not 15.21."""
+
+VOCABULARY_PADDING = 64
+"""vLLM and SGLang pad the vocabulary to this before sharding (vocab_parallel_embedding.py)."""
+
+MOST_ROTARY_DIM = 128
+"""Wide heads (256 and up) rotate a part only, so their rotary tables are no wider than this."""
+
+_MOE = ("routed_experts", "shared_experts", "router")
+_EVEN = ("attention", "attention_replicated", "state_mixer", "norms")
+
+
+def precision(
+    architecture: Architecture,
+    weights: Quantization,
+    kv_cache: Quantization,
+    checkpoint_bytes: float | None = None,
+) -> Precision:
+    """Bytes per parameter of each tensor class, and per cached element.
+
+    ``weights`` is the format served (give the checkpoint's own where nothing else is asked for). A class it does not
+    quantize stays in ``architecture.dtype``; a checkpoint's own list of unquantized classes wins where the format is
+    the checkpoint's. ``kv_cache`` is the format of cached keys and values (``served_kv_format`` resolves ``auto``).
+    ``checkpoint_bytes`` (the safetensors total) rescales the checkpoint's own format to what is stored.
+    """
+    base = FLOAT_BYTES.get(architecture.dtype, 2.0)
+    published = weights.id == architecture.checkpoint_format
+    kept = architecture.unquantized if published else None
+    quantized = weights.bits_per_weight / 8.0
+    by_class: dict[TensorClass, Number] = {}
+    for field in msgspec.structs.fields(architecture.parameters):
+        name = cast("TensorClass", field.name)
+        if weights.id in FLOAT_BYTES:
+            by_class[name] = FLOAT_BYTES[weights.id]
+        elif kept is not None:
+            by_class[name] = base if name in kept else quantized
+        else:
+            by_class[name] = quantized if name in weights.quantizes else base
+    if checkpoint_bytes is not None and published:
+        counted = sum(getattr(architecture.parameters, name) * size for name, size in by_class.items())
+        by_class = {name: size * (checkpoint_bytes / counted) for name, size in by_class.items()}
+    return Precision(
+        weight_bytes=by_class,
+        kv_bytes=(kv_cache.bits_per_weight if kv_cache.kv_bits is None else kv_cache.kv_bits) / 8.0,
+        mxfp4_experts=1.0 if weights.id == "mxfp4" else 0.0,
+    )
+
+
+class StageWeights(msgspec.Struct, frozen=True):
+    """Bytes that one rank would hold if it had every layer, and the layers of each pipeline stage."""
+
+    by_class: Mapping[TensorClass, Number]
+    even: Number
+    """Classes that all layers share alike."""
+    dense: Number
+    moe: Number
+    rotary: Number
+    """Cosine and sine tables, whole on every rank."""
+    ends: tuple[Number, Number, Number]
+    """Bytes beside the layers on the first, a middle and the last stage: embedding, head, vision, rotary tables."""
+    layers: tuple[Number, Number, Number]
+    """Whole layers on the first, a middle and the last stage."""
+    dense_share: tuple[Number, Number, Number]
+    """Share of all dense MLP layers on each."""
+    moe_share: tuple[Number, Number, Number]
+
+    def total(self, stage: int, all_layers: int) -> Number:
+        """Bytes of stage 0 (first), 1 (middle) or 2 (last)."""
+        return (
+            self.even * (self.layers[stage] / all_layers)
+            + self.dense * self.dense_share[stage]
+            + self.moe * self.moe_share[stage]
+            + self.ends[stage]
+        )
+
+
+def padded_vocabulary(architecture: Architecture) -> int:
+    """Rows of the embedding after padding."""
+    return -(-architecture.vocab_size // VOCABULARY_PADDING) * VOCABULARY_PADDING
+
+
+def stage_layers(layers: int, pipeline: Number) -> tuple[Number, Number, Number]:
+    """Layers of the first, a middle and the last stage.
+
+    Each stage gets ``layers // pipeline``; the rest goes to the stages before the last, from the back (vLLM
+    ``get_pp_indices``). The middle entry repeats the largest count where there is no middle stage.
+    """
+    base = floor(layers / pipeline)
+    rest = layers - base * pipeline
+    one_more = lesser(rest, 1.0)
+    return base + choose(rest + 1.5 > pipeline, one_more, 0.0), base + one_more, base
+
+
+def _kv_projection_parameters(architecture: Architecture) -> float:
+    """Parameters of the K and V projections that tensor ranks beyond the KV heads must repeat."""
+    counted = sum(
+        group.layers * group.kv_heads * group.elements_per_head * architecture.hidden_size
+        for group in architecture.cache
+        if group.kind in {"full", "sliding", "chunked"}
+    )
+    return float(min(counted, architecture.parameters.attention))
+
+
+def _attention_on_rank(architecture: Architecture, tensor: Number) -> Number:
+    """Attention parameters of one rank: queries and output by rank, keys and values by whole KV heads."""
+    keys_values = _kv_projection_parameters(architecture)
+    heads = max((group.kv_heads for group in architecture.cache), default=1)
+    return (architecture.parameters.attention - keys_values) / tensor + keys_values * (ceil(heads / tensor) / heads)
+
+
+def _rotary_table_elements(architecture: Architecture) -> float:
+    """Cosine and sine tables, one per rotary width: positions x width (14.96 GiB of Llama-3.1-8B print as 14.99)."""
+    widths = {_rotary_width(group) for group in architecture.cache if group.kind not in {"state", "cross"}}
+    return float(architecture.max_position_embeddings * sum(widths))
+
+
+def _rotary_width(group: CacheLayers) -> int:
+    return MOST_ROTARY_DIM // 2 if group.kind == "latent" else min(group.elements_per_head // 2, MOST_ROTARY_DIM)
+
+
+def stage_weights(
+    architecture: Architecture,
+    layout: Layout,
+    precision: Precision,
+    *,
+    experts_span_data: bool,
+    embedding_on_host: bool,
+) -> StageWeights:
+    """Bytes of one rank by class, and how pipeline stages share them.
+
+    ``experts_span_data``: the engine slices experts over tensor x data ranks even without expert parallelism (vLLM).
+    ``embedding_on_host``: an untied token embedding stays in host memory (llama.cpp).
+    """
+    counts = architecture.parameters
+    size = precision.weight_bytes
+    tensor = layout.tensor
+    padding = padded_vocabulary(architecture) / architecture.vocab_size
+    experts = max(architecture.experts, 1)
+    ranks = tensor * layout.data
+    sliced = ranks if experts_span_data else tensor
+    expert_share = choose(layout.expert > 0.0, ceil(experts / ranks) / experts, 1.0 / sliced)
+
+    embedding = counts.embedding * padding * size["embedding"] / tensor
+    head = counts.lm_head * padding * size["lm_head"] / tensor
+    untied_head = head if counts.lm_head else embedding
+    if embedding_on_host and counts.lm_head:
+        embedding = 0.0 * embedding
+    vision = counts.vision * size["vision"] / tensor
+    rotary = _rotary_table_elements(architecture) * size["norms"]
+
+    by_class: dict[TensorClass, Number] = {
+        "embedding": embedding,
+        "lm_head": head,
+        "attention": _attention_on_rank(architecture, tensor) * size["attention"],
+        "attention_replicated": counts.attention_replicated * size["attention_replicated"],
+        "dense_mlp": counts.dense_mlp * size["dense_mlp"] / tensor,
+        "routed_experts": counts.routed_experts
+        * size["routed_experts"]
+        * expert_share
+        * _padding(architecture, layout, precision),
+        "shared_experts": counts.shared_experts * size["shared_experts"] / tensor,
+        "router": counts.router * size["router"],
+        "state_mixer": counts.state_mixer * size["state_mixer"] / tensor,
+        "norms": counts.norms * size["norms"],
+        "vision": vision,
+    }
+    layers = stage_layers(architecture.layers, layout.pipeline)
+    dense_share, moe_share = _mlp_shares(architecture, layers)
+    alone = choose(layout.pipeline > 1.0, 0.0, 1.0)
+    return StageWeights(
+        by_class=by_class,
+        even=_total(by_class, _EVEN),
+        dense=by_class["dense_mlp"],
+        moe=_total(by_class, _MOE),
+        rotary=rotary,
+        ends=(embedding + vision + rotary + head * alone, rotary, untied_head + rotary),
+        layers=layers,
+        dense_share=dense_share,
+        moe_share=moe_share,
+    )
+
+
+def _padding(architecture: Architecture, layout: Layout, precision: Precision) -> Number:
+    """Growth of expert matrices by the padding of MXFP4 kernels; 1 for other formats."""
+    hidden, width = architecture.hidden_size, max(architecture.moe_intermediate_size, 1)
+    on_rank = choose(layout.expert > 0.0, float(width), width / layout.tensor)
+    padded_width = ceil(on_rank / MXFP4_WIDTH_MULTIPLE) * MXFP4_WIDTH_MULTIPLE
+    padded_hidden = -(-hidden // MXFP4_HIDDEN_MULTIPLE) * MXFP4_HIDDEN_MULTIPLE
+    return choose(precision.mxfp4_experts > 0.0, (padded_hidden / hidden) * (padded_width / on_rank), 1.0)
+
+
+def _total(by_class: Mapping[TensorClass, Number], names: tuple[str, ...]) -> Number:
+    total: Number = 0.0
+    for name in names:
+        total = total + by_class[cast("TensorClass", name)]
+    return total
+
+
+def _mlp_shares(
+    architecture: Architecture, layers: tuple[Number, Number, Number]
+) -> tuple[tuple[Number, Number, Number], tuple[Number, Number, Number]]:
+    """Shares of the dense and of the expert layers on each stage.
+
+    Few dense layers stand at the front (DeepSeek: 3 of 61); from a quarter of the others on they are interleaved.
+    """
+    dense, moe, every = architecture.dense_layers, architecture.moe_layers, architecture.layers
+    if dense and moe and dense * 4 <= moe:
+        first, middle, last = layers
+        leading = lesser(first, float(dense))
+        rest = tuple(lesser(count, float(moe)) / moe for count in (middle, last))
+        return (leading / dense, 0.0 * middle, 0.0 * last), (greater(first - leading, 0.0) / moe, rest[0], rest[1])
+    share = (layers[0] / every, layers[1] / every, layers[2] / every)
+    return share, share
