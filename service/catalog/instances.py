@@ -52,16 +52,19 @@ def load_instances(path: Path) -> tuple[InstanceType, ...]:
     try:
         file = msgspec.json.decode(path.read_bytes(), type=InstanceFile)
     except (OSError, msgspec.DecodeError) as error:
-        raise CatalogError(f"{path}: {error}") from error
+        msg = f"{path}: {error}"
+        raise CatalogError(msg) from error
     found: dict[tuple[str, str], InstanceType] = {}
     for cloud, rows in file.clouds.items():
         for row in rows:
             where = f"{path}: clouds/{cloud}/{row.type}"
             if row.on not in file.sources:
-                raise CatalogError(f"{where}: on: {row.on} is not among the sources")
+                msg = f"{where}: on: {row.on} is not among the sources"
+                raise CatalogError(msg)
             key = instance_key(cloud, row.type)
             if key in found:
-                raise CatalogError(f"{where}: type named twice")
+                msg = f"{where}: type named twice"
+                raise CatalogError(msg)
             found[key] = _instance(cloud, row, file.sources[row.on])
     return tuple(found[key] for key in sorted(found))
 

@@ -122,7 +122,8 @@ def load_offers(folder: Path) -> tuple[Offer, ...]:
     for path in sorted(folder.glob("*.json")):
         for offer in read_offers(path):
             if offer.id in found:
-                raise CatalogError(f"{path}: {offer.id}: id used twice")
+                msg = f"{path}: {offer.id}: id used twice"
+                raise CatalogError(msg)
             found[offer.id] = offer
     return tuple(found[key] for key in sorted(found))
 
@@ -132,9 +133,11 @@ def read_offers(path: Path) -> Iterator[Offer]:
     try:
         file = msgspec.json.decode(path.read_bytes(), type=OfferFile)
     except (OSError, msgspec.DecodeError) as error:
-        raise CatalogError(f"{path}: {error}") from error
+        msg = f"{path}: {error}"
+        raise CatalogError(msg) from error
     if file.provider != path.stem:
-        raise CatalogError(f"{path}: provider: {file.provider} is not the file's name")
+        msg = f"{path}: provider: {file.provider} is not the file's name"
+        raise CatalogError(msg)
     for region, place in file.regions.items():
         _continent(place, f"{path}: regions/{region}")
     for position, row in enumerate(file.offers):
@@ -152,7 +155,8 @@ def slug(text: str) -> str:
 def _scaled(row: OfferRow, gpus: int, file: OfferFile, where: str) -> OfferRow:
     """Repeat a row with more accelerators, where the price is per accelerator and the host grows with them."""
     if row.gpus != 1 or not (row.per or file.defaults.per).startswith("gpu_") or gpus <= 1:
-        raise CatalogError(f"{where}: sizes: only for a row of one accelerator with a price per accelerator")
+        msg = f"{where}: sizes: only for a row of one accelerator with a price per accelerator"
+        raise CatalogError(msg)
     return msgspec.structs.replace(
         row,
         sku=f"{row.sku}-x{gpus}",
@@ -240,7 +244,8 @@ def _first_day(day: str) -> str:
 def _continent(place: Place, where: str) -> str | None:
     if place.country is None:
         if place.continent is not None and place.continent not in CONTINENTS:
-            raise CatalogError(f"{where}: continent: {place.continent} is none of {', '.join(CONTINENTS)}")
+            msg = f"{where}: continent: {place.continent} is none of {', '.join(CONTINENTS)}"
+            raise CatalogError(msg)
         return place.continent
     return _named(CONTINENT_OF, place.country, f"{where}: country")
 
@@ -250,5 +255,6 @@ Value = TypeVar("Value")
 
 def _named(table: dict[str, Value], key: str | None, where: str) -> Value:
     if key is None or key not in table:
-        raise CatalogError(f"{where}: {key} is not among {', '.join(sorted(table)) or 'the entries of the head'}")
+        msg = f"{where}: {key} is not among {', '.join(sorted(table)) or 'the entries of the head'}"
+        raise CatalogError(msg)
     return table[key]

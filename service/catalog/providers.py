@@ -24,7 +24,8 @@ def load_providers(folder: Path) -> tuple[Provider, ...]:
     for provider in providers:
         for name in {squeeze(name) for name in (provider.id, provider.name, *provider.aliases)}:
             if owner.setdefault(name, provider.id) != provider.id:
-                raise CatalogError(f"{folder / provider.id}.json: aliases: {name} also names {owner[name]}")
+                msg = f"{folder / provider.id}.json: aliases: {name} also names {owner[name]}"
+                raise CatalogError(msg)
     return tuple(sorted(providers, key=lambda provider: provider.id))
 
 
@@ -33,14 +34,18 @@ def read_provider(path: Path) -> Provider:
     try:
         provider = msgspec.convert(_known_members(path), type=Provider)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise CatalogError(f"{path}: {error}") from error
+        msg = f"{path}: {error}"
+        raise CatalogError(msg) from error
     if provider.id != path.stem:
-        raise CatalogError(f"{path}: id: {provider.id} is not the file's name")
+        msg = f"{path}: id: {provider.id} is not the file's name"
+        raise CatalogError(msg)
     for name, attribute in provider.attributes.items():
         if name not in PROVIDER_ATTRIBUTES:
-            raise CatalogError(f"{path}: attributes/{name}: no such attribute")
+            msg = f"{path}: attributes/{name}: no such attribute"
+            raise CatalogError(msg)
         if attribute.value != "unknown" and not (attribute.source and attribute.evidence):
-            raise CatalogError(f"{path}: attributes/{name}: a known value needs its source and evidence")
+            msg = f"{path}: attributes/{name}: a known value needs its source and evidence"
+            raise CatalogError(msg)
     complete = {name: provider.attributes.get(name, _UNKNOWN) for name in PROVIDER_ATTRIBUTES}
     return msgspec.structs.replace(provider, attributes=complete)
 
@@ -67,5 +72,6 @@ def _known_members(path: Path) -> dict[str, object]:
     """Decode the file; the domain record takes unknown members silently, a file may not have any."""
     raw = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
     if unknown := raw.keys() - set(Provider.__struct_fields__):
-        raise CatalogError(f"{path}: {', '.join(sorted(unknown))}: no such member")
+        msg = f"{path}: {', '.join(sorted(unknown))}: no such member"
+        raise CatalogError(msg)
     return raw
