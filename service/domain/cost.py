@@ -59,12 +59,12 @@ class CostProjectionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_un
         Annotated[float, Meta(ge=1, le=240, description="Months over which fees paid once are spread; by default 12.")]
         | None
     ) = None
-    owned: (
-        Annotated[Owned, Meta(description="Hardware to compare with: `break_even` says when it pays back.")] | None
-    ) = None
-    managed_api: (
-        Annotated[ManagedApi, Meta(description="API to compare with: `break_even` says from which volume.")] | None
-    ) = None
+    owned: Annotated[
+        Owned | None, Meta(description="Hardware to compare with: `break_even` says when it pays back.")
+    ] = None
+    managed_api: Annotated[
+        ManagedApi | None, Meta(description="API to compare with: `break_even` says from which volume.")
+    ] = None
 
 
 class MonthlyUsd(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,10 +18,14 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 _NOT_NULL = {"not": {"type": "null"}}
 
 
-def _exactly_one(*alternatives: tuple[str, ...]) -> dict[str, object]:
+def _exactly_one(*alternatives: tuple[str, ...]) -> dict[str, list[object]]:
     """JSON Schema of "exactly one of these groups of members is given", with null as not given."""
-    groups = [{"required": list(group), "properties": dict.fromkeys(group, _NOT_NULL)} for group in alternatives]
-    return {"oneOf": groups}
+    return {
+        "oneOf": [
+            {"type": "object", "required": list(group), "properties": dict.fromkeys(group, _NOT_NULL)}
+            for group in alternatives
+        ]
+    }
 
 
 class Users(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,7 +46,12 @@ class Users(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ]
 
 
-_USERS_RULE = _exactly_one(("registered", "active_share_at_peak"), ("active_at_peak",))
+_USERS_RULE = {
+    "oneOf": [
+        *_exactly_one(("registered", "active_share_at_peak"), ("active_at_peak",))["oneOf"],
+        {"type": "null"},
+    ]
+}
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,7 +110,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ]
         | None
     ) = None
-    users: Annotated[Users, Meta(extra_json_schema=_USERS_RULE)] | None = None
+    users: Annotated[Users | None, Meta(extra_json_schema=_USERS_RULE)] = None
     batch: Batch | None = None
     input_tokens: TokenCount | None = None
     output_tokens: TokenCount | None = None
@@ -125,17 +134,17 @@ class PercentileTargets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     mean: TargetMs | None = None
 
 
-BoundsMs = Annotated[PercentileTargets, Meta(extra_json_schema={"minProperties": 1})]
+BoundsMs = Annotated[PercentileTargets | None, Meta(extra_json_schema={"minProperties": 1})]
 
 
 class Targets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What must hold at the peak. `ttft_ms` and `tpot_ms` are at the engine's door; `e2e_ms` is what the user sees."""
 
-    ttft_ms: Annotated[BoundsMs, Meta(description="Time to the first token.")] | None = None
-    tpot_ms: Annotated[BoundsMs, Meta(description="Time per output token after the first.")] | None = None
-    e2e_ms: (
-        Annotated[BoundsMs, Meta(description="From the user's request to the last token, application included.")] | None
-    ) = None
+    ttft_ms: Annotated[BoundsMs, Meta(description="Time to the first token.")] = None
+    tpot_ms: Annotated[BoundsMs, Meta(description="Time per output token after the first.")] = None
+    e2e_ms: Annotated[
+        BoundsMs, Meta(description="From the user's request to the last token, application included.")
+    ] = None
     availability: (
         Annotated[float, Meta(ge=0.5, le=0.9999999, description="Share of time with enough replicas.")] | None
     ) = None
