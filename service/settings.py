@@ -83,6 +83,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
     Raises:
         SettingsError: one or more values are wrong.
+
     """
     mistakes: list[str] = []
 

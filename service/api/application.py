@@ -37,6 +37,7 @@ def http_application(
         runtime: What the requests share: the snapshots held, the clock.
         checks: Asked at each readiness probe.
         lifespan: Entered when a worker starts and left when it ends.
+
     """
     metrics = Metrics()
     app: Litestar

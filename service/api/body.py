@@ -43,6 +43,7 @@ async def read_body(receive: Receive, content_length: str | None, limit_bytes: i
 
     Raises:
         Refusal: it is larger than ``limit_bytes`` (413), or ended early (400).
+
     """
     if content_length and content_length.isdecimal() and int(content_length) > limit_bytes:
         raise _too_large(limit_bytes)
@@ -51,7 +52,7 @@ async def read_body(receive: Receive, content_length: str | None, limit_bytes: i
     while True:
         event = await receive()
         if event["type"] != "http.request":
-            raise refusal("bad_request", Message("fault_bad_request", {"reason": "the connection was closed"}))
+            raise refusal(Message("fault_bad_request", {"reason": "the connection was closed"}), "bad_request")
         chunk = event.get("body", b"")
         size += len(chunk)
         if size > limit_bytes:
@@ -64,7 +65,7 @@ async def read_body(receive: Receive, content_length: str | None, limit_bytes: i
 def check_media_type(content_type: str | None, content_encoding: str | None) -> None:
     """Accept JSON in UTF-8 only (415 otherwise)."""
     if content_encoding and content_encoding.lower() != "identity":
-        raise refusal("unsupported_media_type", Message("fault_content_encoding", {"actual": content_encoding[:80]}))
+        raise refusal(Message("fault_content_encoding", {"actual": content_encoding[:80]}), "unsupported_media_type")
     if content_type == "application/json":
         return
     media_type, *parameters = (part.strip().lower() for part in (content_type or "").split(";"))
@@ -73,10 +74,8 @@ def check_media_type(content_type: str | None, content_encoding: str | None) -> 
     )
     charset = next((p[8:].strip('"') for p in parameters if p.startswith("charset=")), "utf-8")
     if not is_json or charset not in {"utf-8", "utf8"}:
-        headers = {"Accept": "application/json"}
-        raise refusal(
-            "unsupported_media_type", Message("fault_media_type", {"actual": (content_type or "-")[:80]}), headers
-        )
+        message = Message("fault_media_type", {"actual": (content_type or "-")[:80]})
+        raise refusal(message, "unsupported_media_type", {"Accept": "application/json"})
 
 
 def decode(kind: type[T], raw: bytes) -> T:
@@ -84,6 +83,7 @@ def decode(kind: type[T], raw: bytes) -> T:
 
     Raises:
         Refusal: it is not JSON or nests too deeply (400), or is JSON but not a ``kind`` (422, every fault listed).
+
     """
     value = _plain(raw)
     try:
@@ -96,15 +96,15 @@ def decode(kind: type[T], raw: bytes) -> T:
 def _plain(raw: bytes) -> object:
     """JSON as dicts, lists, strings, numbers, booleans and None."""
     if not raw:
-        raise refusal("not_json", Message("fault_empty_body"))
+        raise refusal(Message("fault_empty_body"), "not_json")
     try:
         value = _decoder.decode(raw)
     except RecursionError as error:
         raise _too_deep() from error
     except msgspec.ValidationError as error:  # such as 1e999, or an integer of thousands of digits
-        raise refusal("out_of_range", Message("fault_beyond_float_range")) from error
+        raise refusal(Message("fault_beyond_float_range"), "out_of_range") from error
     except msgspec.DecodeError as error:
-        raise refusal("not_json", Message("fault_not_json", {"reason": str(error)})) from error
+        raise refusal(Message("fault_not_json", {"reason": str(error)}), "not_json") from error
     if raw.count(b"[") + raw.count(b"{") > DEEPEST_NESTING and _depth_exceeds(value, DEEPEST_NESTING):
         raise _too_deep()
     return value
@@ -112,7 +112,7 @@ def _plain(raw: bytes) -> object:
 
 def _depth_exceeds(value: object, limit: int) -> bool:
     level = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(limit + 1):
+    for _ in range(limit):
         level = [
             member
             for container in level
@@ -125,8 +125,8 @@ def _depth_exceeds(value: object, limit: int) -> bool:
 
 
 def _too_deep() -> Refusal:
-    return refusal("too_deep", Message("fault_too_deep", {"limit": DEEPEST_NESTING}))
+    return refusal(Message("fault_too_deep", {"limit": DEEPEST_NESTING}), "too_deep")
 
 
 def _too_large(limit_bytes: int) -> Refusal:
-    return refusal("too_large", Message("fault_too_large", {"limit": limit_bytes}))
+    return refusal(Message("fault_too_large", {"limit": limit_bytes}), "too_large")

@@ -1,7 +1,7 @@
 """What a handler is told besides body and query: the snapshot it answers from, the language, the day."""
 
-import datetime
 from collections.abc import Callable
+from datetime import date
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -20,11 +20,11 @@ class Provenance(msgspec.Struct, frozen=True):
     profile_revision: str
     """Content hash of the calibration profiles."""
     service_version: str
-    evaluated_on: datetime.date
+    evaluated_on: date
     """The day that ages and staleness are counted to: all that a clock decides."""
 
 
-def provenance(snapshot: Snapshot, evaluated_on: datetime.date) -> Provenance:
+def provenance(snapshot: Snapshot, evaluated_on: date) -> Provenance:
     """The provenance of an answer from ``snapshot``."""
     return Provenance(snapshot.catalog_revision, snapshot.profile_revision, __version__, evaluated_on)
 
@@ -36,7 +36,7 @@ class Call(msgspec.Struct, Generic[S], frozen=True):
     """The current snapshot, or the one that the request pins."""
     language: str
     """Language of the human-readable strings; the encoder renders each ``Message`` in it."""
-    today: datetime.date
+    today: date
     """The day (UTC) for requests that give no ``evaluated_on``."""
     path: str
     """The path asked for, below any mount point."""
@@ -46,4 +46,4 @@ class Runtime(msgspec.Struct, frozen=True):
     """What the requests of one application share."""
 
     revisions: Revisions[Any]
-    today: Callable[[], datetime.date]
+    today: Callable[[], date]

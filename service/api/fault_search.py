@@ -56,20 +56,21 @@ def _walk(shape: inspect.Type, value: object, at: str) -> Iterator[Fault]:
             yield from _union(shape, value, at)
         case _ if kind_of(value) not in kinds(shape):
             yield wrong_type(kinds(shape), value, at)
-        case inspect.StructType():
+        case inspect.StructType() if isinstance(value, dict):
             yield from _struct(shape, value, at)
-        case inspect.DictType():
+        case inspect.DictType() if isinstance(value, dict):
             yield from _dict(shape, value, at)
-        case inspect.ListType() | inspect.VarTupleType() | inspect.SetType() | inspect.FrozenSetType():
+        case inspect.ListType() | inspect.VarTupleType() | inspect.SetType() | inspect.FrozenSetType() if isinstance(
+            value, list
+        ):
             yield from _list(shape, value, at)
-        case inspect.IntType() | inspect.FloatType():
+        case inspect.IntType() | inspect.FloatType() if isinstance(value, (int, float)):
             yield from number_faults(shape, value, at)
         case _:
             yield from text_faults(shape, value, at)
 
 
-def _struct(shape: inspect.StructType, value: object, at: str) -> Iterator[Fault]:
-    assert isinstance(value, dict)  # noqa: S101 - the walk has looked at the JSON type
+def _struct(shape: inspect.StructType, value: dict[str, object], at: str) -> Iterator[Fault]:
     fields = {field.encode_name: field for field in shape.fields}
     clean = True
     for name, member in value.items():
@@ -96,8 +97,7 @@ def _struct(shape: inspect.StructType, value: object, at: str) -> Iterator[Fault
         yield from _refusal(shape.cls, value, at)
 
 
-def _dict(shape: inspect.DictType, value: object, at: str) -> Iterator[Fault]:
-    assert isinstance(value, dict)  # noqa: S101 - the walk has looked at the JSON type
+def _dict(shape: inspect.DictType, value: dict[str, object], at: str) -> Iterator[Fault]:
     yield from length_faults(shape, len(value), at, "items")
     for name, member in value.items():
         here = at + pointer_step(name)
@@ -107,9 +107,10 @@ def _dict(shape: inspect.DictType, value: object, at: str) -> Iterator[Fault]:
 
 
 def _list(
-    shape: inspect.ListType | inspect.VarTupleType | inspect.SetType | inspect.FrozenSetType, value: object, at: str
+    shape: inspect.ListType | inspect.VarTupleType | inspect.SetType | inspect.FrozenSetType,
+    value: list[object],
+    at: str,
 ) -> Iterator[Fault]:
-    assert isinstance(value, list)  # noqa: S101 - the walk has looked at the JSON type
     yield from length_faults(shape, len(value), at, "items")
     for index, member in enumerate(value):
         yield from _walk(shape.item_type, member, at + pointer_step(index))

@@ -1,4 +1,4 @@
-"""The docstring under each field of a Struct, for the OpenAPI document: public text is written once, beside the field."""
+"""The docstring under each field of a Struct: public text is written once, beside the field, and OpenAPI shows it."""
 
 import ast
 import sys

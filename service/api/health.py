@@ -11,6 +11,7 @@ from service.api.encoding import encode
 from service.api.metrics import METRICS_MEDIA_TYPE, Metrics
 from service.api.operation import operation
 from service.api.reply import Reply
+from service.domain.message import Message
 
 Status = Literal["ready", "degraded", "starting"]
 
@@ -22,6 +23,8 @@ class Check(msgspec.Struct, frozen=True):
     """ready: as it should be; degraded: answers still come, from the last good state; starting: no answers yet."""
     facts: dict[str, str] = {}
     """What an operator wants to know, by name."""
+    why: Message | None = None
+    """What is wrong, where something is."""
 
 
 class Readiness(msgspec.Struct, frozen=True):

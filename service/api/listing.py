@@ -75,6 +75,7 @@ def pinned_revision(query: object) -> str | None:
 
     Raises:
         Refusal: the cursor is not ours, or both are given and differ (422).
+
     """
     revision: str | None = getattr(query, "catalog_revision", None)
     if not isinstance(query, ListQuery) or query.cursor is None:
@@ -91,6 +92,7 @@ def page(items: Sequence[T], query: ListQuery, call: Call[S]) -> Page[T]:
 
     Raises:
         Refusal: the cursor comes from another list, other filters, or points past the end (422).
+
     """
     filters = _filters_of(query, call.path)
     offset = 0

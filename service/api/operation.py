@@ -99,6 +99,7 @@ def operation(  # noqa: PLR0913 - each is a line of the contract
         answers: Further statuses with the same answer, each with its description.
         examples: Names of files in ``openapi/examples``.
         answer: The answer's type where the function returns a ``Reply``.
+
     """
 
     def declare(function: Callable[..., object]) -> HTTPRouteHandler:

@@ -50,7 +50,8 @@ def describe_problem(call: Call[None], code: str) -> ProblemKind:
     """What one kind of problem means and how to avoid it."""
     del call
     if code not in STATUS_OF:
-        raise UnknownId("/code", Message("fault_problem_unknown"), closest(code, STATUS_OF))
+        at = "/code"
+        raise UnknownId(at, Message("fault_problem_unknown"), closest(code, STATUS_OF))
     return _kind(code)
 
 

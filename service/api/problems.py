@@ -95,7 +95,7 @@ class Problem(msgspec.Struct, frozen=True):
     """The faults, at least one and at most 50, in the order of the body."""
 
 
-class Refusal(Exception):  # noqa: N818 - it refuses a request; nothing went wrong
+class Refusal(Exception):
     """A request that cannot be answered as asked; becomes a problem document."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Refusal(Exception):  # noqa: N818 - it refuses a request; nothing went wro
         self.headers = dict(headers or {})
 
 
-def refusal(code: str, message: Message, headers: Mapping[str, str] | None = None) -> Refusal:
+def refusal(message: Message, code: str, headers: Mapping[str, str] | None = None) -> Refusal:
     """A refusal for one fault of the request as a whole."""
     return Refusal([Fault(code, "", message)], headers=headers)
 
@@ -125,7 +125,7 @@ def refusal_of(error: Exception, *, method: str, path: str, request_id: str) -> 
         case HTTPException() if error.status_code != HTTPStatus.INTERNAL_SERVER_ERROR:
             return _refusal_of_http(error, method, path)
     _log.error("request failed", exc_info=error, extra={"fields": {"request_id": request_id, "path": quoted(path)}})
-    return refusal("internal", Message("fault_internal", {"request_id": request_id}))
+    return refusal(Message("fault_internal", {"request_id": request_id}), "internal")
 
 
 def _refusal_of_http(error: HTTPException, method: str, path: str) -> Refusal:

@@ -5,7 +5,7 @@ the record is built as strictly as a body, so ranges, choices and unknown names 
 that is a tuple or list may be given several times; any other only once.
 """
 
-from typing import TypeVar
+from typing import TypeVar, cast
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -32,8 +32,7 @@ class QueryReader:
 
     def __init__(self, kind: type[Q]) -> None:
         """Look at the fields of ``kind`` once."""
-        shape = inspect.type_info(kind)
-        assert isinstance(shape, inspect.StructType)  # noqa: S101 - a programming error, found when the app is built
+        shape = cast("inspect.StructType", inspect.type_info(kind))
         self.kind = kind
         self.fields = {field.encode_name: kinds(field.type) for field in shape.fields}
         self.default = None if any(field.required for field in shape.fields) else kind()
@@ -43,6 +42,7 @@ class QueryReader:
 
         Raises:
             Refusal: an unknown or repeated parameter, or a value that its field does not accept (422, all listed).
+
         """
         if not query_string and self.default is not None:
             return self.default
@@ -68,8 +68,9 @@ class QueryReader:
                 max_num_fields=_MOST_PARAMETERS,
             )
         except ValueError as error:
-            raise refusal("bad_request", Message("fault_bad_request", {"reason": str(error)})) from error
+            raise refusal(Message("fault_bad_request", {"reason": str(error)}), "bad_request") from error
         values: dict[str, object] = {}
+        lists: dict[str, list[str]] = {}
         wrong: list[Fault] = []
         for name, text in pairs:
             accepted = self.fields.get(name)
@@ -77,15 +78,13 @@ class QueryReader:
                 message = Message("fault_unknown_query_parameter", {"parameter": quoted(name)})
                 wrong.append(Fault("unknown_query_parameter", "?" + name, message, closest(name, self.fields)))
             elif "array" in accepted:
-                listed = values.setdefault(name, [])
-                assert isinstance(listed, list)  # noqa: S101 - set two lines above
-                listed.append(text)
+                lists.setdefault(name, []).append(text)
             elif name in values:
                 message = Message("fault_repeated_query_parameter", {"parameter": name})
                 wrong.append(Fault("invalid_value", "?" + name, message))
             else:
                 values[name] = _native(text, accepted)
-        return values, wrong
+        return values | lists, wrong
 
 
 def _native(text: str, accepted: frozenset[str]) -> object:

@@ -52,12 +52,13 @@ class Revisions(Generic[S]):
 
         Raises:
             Refusal: none is there yet (503), or the revision is no longer held (410).
+
         """
         if self._current is None:
-            raise refusal("unavailable", Message("fault_starting"), {"Retry-After": "1"})
+            raise refusal(Message("fault_starting"), "unavailable", {"Retry-After": "1"})
         if revision is None:
             return self._current
         if (snapshot := self._by_revision.get(revision)) is None:
             params = {"revision": revision[:64], "current": self._current.catalog_revision}
-            raise refusal("revision_gone", Message("fault_revision_gone", params))
+            raise refusal(Message("fault_revision_gone", params), "revision_gone")
         return snapshot

@@ -22,6 +22,7 @@ def read_catalog(folder: Path) -> Catalog:
 
     Raises:
         ValueError: a code stands in two files, or a file is not a flat object of strings.
+
     """
     merged: dict[str, str] = {}
     for path in sorted(folder.glob("*.json")):

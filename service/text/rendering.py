@@ -21,7 +21,7 @@ def number(value: float) -> str:
         return "-"
     if abs(value) >= _WHOLE_FROM:
         return f"{value:,.0f}"
-    text = f"{value:.{_SIGNIFICANT_DIGITS}g}"
+    text = f"{value:,.{_SIGNIFICANT_DIGITS}g}"
     return text if "e" not in text else f"{value:.10f}".rstrip("0").rstrip(".")
 
 
