@@ -9,7 +9,6 @@ from service.api.application import http_application
 from service.api.call import Runtime
 from service.api.health import Check
 from service.api.revisions import Revisions
-from service.log import configure_logging
 from service.settings import Settings
 
 
@@ -20,7 +19,7 @@ def today() -> date:
 
 def create_app(settings: Settings) -> Litestar:
     """The service, ready to be served by an ASGI server."""
-    configure_logging(settings.log_level)
+    del settings  # the store and the hub, opened in the lifespan, will read them
     revisions: Revisions[Any] = Revisions()
 
     def checks() -> dict[str, Check]:

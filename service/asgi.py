@@ -3,6 +3,9 @@
 import os
 
 from service.app import create_app
+from service.log import configure_logging
 from service.settings import read_settings
 
-app = create_app(read_settings(os.environ))
+settings = read_settings(os.environ)
+configure_logging(settings.log_level)
+app = create_app(settings)

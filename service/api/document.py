@@ -126,9 +126,16 @@ def _resolved(schema: Schema, components: dict[str, Schema]) -> Schema:
 
 def _describe_fields(schema: Schema, struct: type) -> None:
     properties = schema.get("properties", {})
+    if "description" in schema:
+        schema["description"] = _markdown(schema["description"])
     for name, text in field_docs(struct).items():
         if name in properties:
-            properties[name].setdefault("description", text)
+            properties[name].setdefault("description", _markdown(text))
+
+
+def _markdown(text: str) -> str:
+    """Docstrings mark code with two backticks, OpenAPI's descriptions with one."""
+    return text.replace("``", "`")
 
 
 def _header(name: str) -> Schema:
@@ -169,7 +176,7 @@ def _operation(declared: Operation, query: Schema, by_kind: dict[str, Schema]) -
         "responses": _responses(declared, examples, by_kind),
     }
     if declared.description:
-        documented["description"] = declared.description
+        documented["description"] = _markdown(declared.description)
     if declared.body is not None:
         media: Schema = {"schema": by_kind[_key(declared.body)]}
         if requests := _examples({name: example.request for name, example in examples.items()}, examples):

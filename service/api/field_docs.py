@@ -15,7 +15,7 @@ def _docs_of_module(module: str) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     try:
         source = getsource(sys.modules[module])
-    except OSError:  # installed without sources: the document lacks these descriptions
+    except (OSError, KeyError):  # without sources at hand the document lacks these descriptions
         return found
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.ClassDef):
