@@ -37,12 +37,16 @@ def main() -> int:
     """Run one command."""
     parser = argparse.ArgumentParser(prog="python -m service", description="LLM sizing service")
     commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("serve", help="serve over HTTP (gunicorn)")
-    command.add_argument("gunicorn", nargs=argparse.REMAINDER, help="arguments for gunicorn, e.g. -b 0.0.0.0:8000")
+    command = commands.add_parser(
+        "serve", help="serve over HTTP; further arguments are gunicorn's, e.g. -b 0.0.0.0:8000"
+    )
     command.set_defaults(run=serve)
     command = commands.add_parser("openapi", help="print the OpenAPI document")
     command.set_defaults(run=openapi)
-    arguments = parser.parse_args()
+    arguments, further = parser.parse_known_args()
+    if further and arguments.run is not serve:
+        parser.error(f"unrecognized arguments: {' '.join(further)}")
+    arguments.gunicorn = further
     try:
         return int(arguments.run(arguments))
     except SettingsError as error:
