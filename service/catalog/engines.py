@@ -46,6 +46,7 @@ class SupportRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     what: Literal["vendor", "card", "model_type", "weights", "kv_cache"]
     ids: tuple[str, ...]
+    """A trailing ``*`` stands for any ending."""
     evidence: Evidence
     source: str
     as_of: str
@@ -179,7 +180,8 @@ def _band(path: Path, file: EngineFile, start: Version) -> EngineBehaviour:
 def _rule(row: SupportRow, version: Version) -> SupportRule:
     return SupportRule(
         what=row.what,
-        ids=row.ids,
+        ids=tuple(name for name in row.ids if not name.endswith("*")),
+        prefixes=tuple(name[:-1] for name in row.ids if name.endswith("*")),
         vendors=row.vendors,
         min_compute_capability=row.min_compute_capability,
         absent=not _holds(row.since, row.until, version),

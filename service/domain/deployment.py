@@ -1,7 +1,7 @@
 """One deployment of a model, or many candidates at once: every ``Number`` is a float or an array of shape ``(n,)``.
 
-The same record feeds memory (``memory.py``), step time (``roofline.py``) and the search (``search.py``), so that a formula
-exists once. The model and the engine's behaviour are one per evaluation; what varies over candidates is here.
+The same record feeds memory (``memory.py``), step time (``roofline.py``) and the search (``search.py``), so that a
+formula exists once. The model and the engine's behaviour are one per evaluation; what varies over candidates is here.
 """
 
 import msgspec
@@ -18,7 +18,7 @@ class Layout(msgspec.Struct, frozen=True):
     data: Number = 1.0
     """Ranks inside one deployment with their own KV pool; attention and dense weights are replicated over them."""
     expert: Number = 0.0
-    """1.0: routed experts are spread over tensor x data ranks; 0.0: every rank holds its tensor share of all experts."""
+    """1.0: routed experts are spread over tensor x data ranks; 0.0: every rank has its tensor share of all experts."""
 
     @property
     def gpus(self) -> Number:
@@ -116,3 +116,5 @@ class KvCapacity(msgspec.Struct, frozen=True):
     max_concurrency: Number
     """Requests of ``at_tokens`` that fit at once, over all data ranks."""
     at_tokens: Number
+    block_tokens: Number = 1.0
+    """Tokens of the smallest block (or slot) of the pool."""

@@ -39,7 +39,9 @@ class SupportRule(msgspec.Struct, frozen=True):
 
     what: Literal["vendor", "card", "model_type", "weights", "kv_cache"]
     ids: tuple[str, ...]
-    """Subjects; a trailing ``*`` stands for any ending. For ``vendor``: the only vendors that the engine runs on."""
+    """Subjects. For ``vendor``: the only vendors that the engine runs on."""
+    prefixes: tuple[str, ...] = ()
+    """Subjects by how they begin; an empty prefix means all."""
     vendors: tuple[str, ...] = ()
     """The rule concerns cards of these vendors only; empty: all."""
     min_compute_capability: float | None = None

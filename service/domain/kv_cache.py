@@ -206,7 +206,9 @@ def _grouped_pool(
         if group.layers.kind in GROWING:
             growth = growth + ceil(group.count * share) * size
     per_alignment = greater(widest, 1.0) * BLOCK_ALIGNMENT_TOKENS
-    block = greater(settings.block_size, ceil(state / per_alignment) * BLOCK_ALIGNMENT_TOKENS)
+    grown = ceil(state / per_alignment) * BLOCK_ALIGNMENT_TOKENS
+    # A model of recurrent layers alone has no attention block to grow: one page is one request.
+    block = choose(widest > 0.0, greater(settings.block_size, grown), settings.max_model_len)
     page = greater(block * widest, state)
 
     request: Number = 0.0

@@ -70,6 +70,7 @@ def _blocks(
         request_bytes=pool.request_blocks * pool.block_bytes,
         max_concurrency=concurrency * deployment.layout.data,
         at_tokens=tokens,
+        block_tokens=pool.block_tokens,
     )
 
 

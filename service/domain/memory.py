@@ -144,6 +144,8 @@ def parts_of(
         needed = whole_context_bytes(architecture, deployment, behaviour)
         pool = choose(pool >= needed, needed, pool - needed)
     pool = choose(settings.kv_cache_memory_bytes > 0.0, settings.kv_cache_memory_bytes, pool)
+    if not architecture.cache:
+        pool = lesser(pool, 0.0)
     total = deployment.card.usable_memory_bytes
     return MemoryParts(
         total=total,
@@ -175,4 +177,17 @@ def kv_capacity(
     """
     longest = deployment.settings.max_model_len
     tokens = longest if at_tokens is None else clamp(at_tokens, 1.0, longest)
+    if not architecture.cache:
+        return _without_cache(deployment, tokens)
     return POOLS[behaviour.cache_rule](architecture, deployment, behaviour, parts.kv_cache, tokens)
+
+
+def _without_cache(deployment: Deployment, tokens: Number) -> KvCapacity:
+    """Encoders keep nothing between steps: the batch alone bounds them."""
+    return KvCapacity(
+        bytes_per_token=0.0,
+        capacity_tokens=0.0,
+        request_bytes=0.0,
+        max_concurrency=deployment.settings.max_num_seqs * deployment.layout.data,
+        at_tokens=tokens,
+    )

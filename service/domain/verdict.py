@@ -1,0 +1,152 @@
+"""Whether a deployment starts, and if not, which part is short and by how much."""
+
+from typing import Literal
+
+import msgspec
+
+from service.domain.deployment import KvCapacity, MemoryParts
+from service.domain.engine_support import engine_refusal
+from service.domain.kv_pool import pool_of, resident_bytes
+from service.domain.legal_layout import layout_fault
+from service.domain.memory import Account, account, kv_capacity, parts_of
+from service.domain.message import Message
+from service.domain.numeric import as_float
+from service.domain.subject import Subject
+from service.domain.units import GIB
+
+Verdict = Literal["starts", "does_not_fit"]
+
+ReasonCode = Literal[
+    "engine_unsupported",
+    "weights_format_unsupported",
+    "kv_format_unsupported",
+    "layout_illegal",
+    "weights_exceed_memory",
+    "free_memory_below_budget",
+    "no_room_for_kv",
+    "context_does_not_fit",
+]
+"""engine_unsupported: the engine does not run this card or model in this version. weights_format_unsupported,
+kv_format_unsupported: not in this format. layout_illegal: heads, vocabulary, experts or layers do not divide.
+weights_exceed_memory: they do not load. free_memory_below_budget: the start-up check fails before load.
+no_room_for_kv: nothing is left for cache blocks. context_does_not_fit: one request of max_model_len does not."""
+
+BLOCK_RULES = frozenset({"grouped_blocks", "uniform_blocks"})
+
+GROWTH_STEPS = 60
+"""Halvings of a search over lengths: more than any length has bits."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """A deployment weighed."""
+
+    counted: Account
+    parts: MemoryParts
+    capacity: KvCapacity
+    reason_code: ReasonCode | None
+    reason: Message | None
+    longest_context: int | None
+    """Longest max_model_len that starts, where the asked one does not."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """``starts`` where nothing is short."""
+        return "starts" if self.reason_code is None else "does_not_fit"
+
+
+def weigh(subject: Subject) -> Outcome:
+    """Weigh one deployment under its engine's rules."""
+    architecture, deployment, behaviour = subject.architecture, subject.deployment, subject.behaviour
+    counted = account(architecture, deployment, behaviour)
+    parts = parts_of(counted, architecture, deployment, behaviour)
+    capacity = kv_capacity(architecture, deployment, behaviour, parts)
+    short = _refused(subject) or _short_of_memory(subject, counted, parts)
+    longest = None
+    if short is None:
+        short, longest = _short_of_context(subject, parts, capacity)
+    code, reason = short if short is not None else (None, None)
+    return Outcome(
+        counted=counted, parts=parts, capacity=capacity, reason_code=code, reason=reason, longest_context=longest
+    )
+
+
+_Short = tuple[ReasonCode, Message]
+
+
+def _gib(value: float) -> float:
+    return round(value / GIB, 2)
+
+
+def _refused(subject: Subject) -> _Short | None:
+    refusal = engine_refusal(
+        subject.behaviour, subject.architecture, subject.accelerator, subject.weights, subject.kv_cache
+    )
+    if refusal is not None:
+        return refusal.reason_code, refusal.reason
+    fault = layout_fault(subject.architecture, subject.deployment.layout)
+    return None if fault is None else ("layout_illegal", fault)
+
+
+def _short_of_memory(subject: Subject, counted: Account, parts: MemoryParts) -> _Short | None:
+    behaviour = subject.behaviour
+    total, budget = as_float(parts.total), as_float(parts.budget)
+    free = total - behaviour.context_gib * GIB
+    weights = as_float(counted.weights)
+    if weights > free:
+        return "weights_exceed_memory", Message(
+            "weights_exceed_memory", {"needed_gib": _gib(weights), "has_gib": _gib(free)}
+        )
+    if behaviour.memory_rule == "utilization_of_total" and budget > free:
+        numbers = {"needed_gib": _gib(budget), "has_gib": _gib(free)}
+        return "free_memory_below_budget", Message("free_memory_below_budget", numbers)
+    pool = as_float(parts.kv_cache)
+    numbers = {"short_gib": _gib(-pool), "budget_gib": _gib(budget)}
+    if not subject.architecture.cache:
+        return ("no_room_for_kv", Message("activations_exceed_budget", numbers)) if pool < 0.0 else None
+    return ("no_room_for_kv", Message("no_room_for_kv", numbers)) if pool <= 0.0 else None
+
+
+def _short_of_context(subject: Subject, parts: MemoryParts, capacity: KvCapacity) -> tuple[_Short | None, int | None]:
+    """Whether one request of max_model_len fits; only vLLM refuses to start where it does not."""
+    settings = subject.deployment.settings
+    if subject.behaviour.memory_rule != "utilization_of_total" or not subject.architecture.cache:
+        return None, None
+    pool, needed = as_float(parts.kv_cache), as_float(capacity.request_bytes)
+    if needed <= pool:
+        return None, None
+    longest = longest_context(subject, pool, 1)
+    numbers = {
+        "asked": int(as_float(settings.max_model_len)),
+        "longest": longest,
+        "needed_gib": _gib(needed),
+        "has_gib": _gib(pool),
+    }
+    return ("context_does_not_fit", Message("context_does_not_fit", numbers)), longest
+
+
+def request_bytes(subject: Subject, pool_bytes: float, tokens: float, *, resident: bool) -> float:
+    """Pool bytes of one request of ``tokens``: while it decodes, or as the engine's start-up check counts it."""
+    architecture, deployment, behaviour = subject.architecture, subject.deployment, subject.behaviour
+    if resident or behaviour.cache_rule not in BLOCK_RULES:
+        return as_float(resident_bytes(architecture, deployment, behaviour, pool_bytes, tokens))
+    pool = pool_of(architecture, deployment, behaviour, tokens)
+    return as_float(pool.request_blocks) * as_float(pool.block_bytes)
+
+
+def longest_context(subject: Subject, pool_bytes: float, sequences: int, *, resident: bool = False) -> int:
+    """Longest context at which ``sequences`` requests fit a pool together; 0 where not even one token does.
+
+    A bisection: a request's bytes never fall with its length.
+    """
+    low, high = 0, int(as_float(subject.deployment.settings.max_model_len))
+    if request_bytes(subject, pool_bytes, high, resident=resident) * sequences <= pool_bytes:
+        return high
+    for _ in range(GROWTH_STEPS):
+        if high - low <= 1:
+            break
+        middle = (low + high) // 2
+        if request_bytes(subject, pool_bytes, middle, resident=resident) * sequences <= pool_bytes:
+            low = middle
+        else:
+            high = middle
+    return low
