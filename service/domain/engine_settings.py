@@ -49,9 +49,7 @@ def resolve_settings(  # noqa: C901, PLR0913, PLR0917 - one field a line; the si
     if length is None:
         length = default("max_model_len", architecture.max_position_embeddings, "default_max_model_len")
 
-    large = accelerator.usable_memory_bytes >= behaviour.large_card_gib * GIB and not any(
-        part in accelerator.id for part in behaviour.small_batch_cards
-    )
+    large = takes_large_batch(accelerator, behaviour)
     chunked = _chunked(request, behaviour, length)
     seqs = _first(request.max_num_seqs, request.parallel)
     open_seqs = seqs is None
@@ -98,6 +96,12 @@ def resolve_settings(  # noqa: C901, PLR0913, PLR0917 - one field a line; the si
         ),
         tuple(assumed),
     )
+
+
+def takes_large_batch(accelerator: Accelerator, behaviour: EngineBehaviour) -> bool:
+    """Whether the engine's larger batch defaults apply: by memory, some card names excepted."""
+    large = accelerator.usable_memory_bytes >= behaviour.large_card_gib * GIB
+    return large and not any(part in accelerator.id for part in behaviour.small_batch_cards)
 
 
 _FRACTION_FIELDS = {
