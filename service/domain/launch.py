@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from service.domain.engine import EngineName
+from service.domain.engine import EngineName, EngineRequest
 from service.domain.numeric import Number, as_float
 from service.domain.subject import Subject
 from service.domain.units import GIB
@@ -96,6 +96,30 @@ def _vllm_exceptions(subject: Subject) -> list[str]:
         args.append("--disable-hybrid-kv-cache-manager")
     if not settings.prefix_caching:
         args.append("--no-enable-prefix-caching")
+    if subject.request is not None and subject.request.chunked_prefill is False:
+        args.append("--no-enable-chunked-prefill")
+    return args + _vllm_extras(subject.request)
+
+
+def _vllm_extras(request: EngineRequest | None) -> list[str]:
+    """Adapters and speculative decoding."""
+    if request is None:
+        return []
+    args: list[str] = []
+    if request.lora is not None:
+        args += [
+            "--enable-lora",
+            "--max-loras",
+            str(request.lora.max_loras),
+            "--max-lora-rank",
+            str(request.lora.max_rank),
+        ]
+    if request.speculative is not None:
+        speculative = request.speculative
+        config: dict[str, str | int] = {"method": speculative.method, "num_speculative_tokens": speculative.tokens}
+        if speculative.draft_model is not None:
+            config["model"] = speculative.draft_model
+        args += ["--speculative-config", msgspec.json.encode(config).decode()]
     return args
 
 

@@ -5,7 +5,7 @@ import msgspec
 from service.domain.accelerator import Accelerator
 from service.domain.architecture import Architecture
 from service.domain.deployment import Deployment
-from service.domain.engine import EngineBehaviour
+from service.domain.engine import EngineBehaviour, EngineRequest
 from service.domain.quantization import Quantization
 
 
@@ -23,3 +23,5 @@ class Subject(msgspec.Struct, frozen=True):
     deployment: Deployment
     checkpoint_bytes: float | None = None
     """Size of the checkpoint, where the caller gave it."""
+    request: EngineRequest | None = None
+    """Launch settings as asked: adapters and speculative decoding go into the launch line from here."""

@@ -239,6 +239,16 @@ def test_the_launch_line_is_one_shell_command(engine: EngineName, program: str) 
     assert "8192" in line.args
 
 
+def test_adapters_and_drafts_reach_the_launch_line() -> None:
+    request = EngineRequest(version="0.19.0", lora=Lora(max_rank=32), speculative=Speculative(method="mtp", tokens=3))
+    asked = msgspec.structs.replace(subject(DENSE_8B, request=request), request=request)
+    line = vram_budget(asked).launch
+    assert shlex.split(line.command) == list(line.args)
+    assert "--enable-lora" in line.args
+    given = json.loads(line.args[line.args.index("--speculative-config") + 1])
+    assert given == {"method": "mtp", "num_speculative_tokens": 3}
+
+
 @pytest.mark.parametrize("word", ["plain/word-1.0", "two words", "it's", "$HOME", "", "a`b`", 'say "x"'])
 def test_quoting_keeps_a_word_whole(word: str) -> None:
     assert shlex.split(quote(word)) == [word]
