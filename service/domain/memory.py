@@ -60,7 +60,7 @@ def account(architecture: Architecture, deployment: Deployment, behaviour: Engin
     last_binds = last + peak_last >= heaviest
     weights = choose(first_binds, first, choose(last_binds, last, middle))
     activation = choose(first_binds, peak_first, choose(last_binds, peak_last, peak_other))
-    extras = settings.lora_bytes + settings.draft_bytes
+    extras = settings.lora_bytes + draft_bytes(architecture, deployment)
     return Account(
         weights=greater(weights - settings.cpu_offload_bytes, 0.0) + extras,
         activation=activation,
@@ -70,6 +70,15 @@ def account(architecture: Architecture, deployment: Deployment, behaviour: Engin
         first_binds=first_binds,
         last_binds=last_binds,
     )
+
+
+def draft_bytes(architecture: Architecture, deployment: Deployment) -> Number:
+    """Weights of a draft model, or of the model's own prediction layers where speculative decoding uses them."""
+    settings = deployment.settings
+    if not settings.draft_layers:
+        return settings.draft_bytes
+    own = architecture.parameters.mtp * deployment.precision.weight_bytes["mtp"] / deployment.layout.tensor
+    return settings.draft_bytes + own
 
 
 def graph_bytes(architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour) -> Number:

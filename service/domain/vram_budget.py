@@ -5,6 +5,7 @@ import msgspec
 from service.domain.answer import Assumed, Interval
 from service.domain.capacity_interval import capacity_interval
 from service.domain.launch import Launch, launch
+from service.domain.memory import draft_bytes
 from service.domain.memory_risks import Risk, memory_risks
 from service.domain.message import Message
 from service.domain.numeric import as_float
@@ -178,7 +179,7 @@ def weights_by_class(subject: Subject, outcome: Outcome) -> dict[str, int]:
         found["lm_head"] = head if first or head else as_float(shares.by_class["embedding"])
     found["rotary_tables"] = as_float(shares.rotary)
     found["adapters"] = as_float(settings.lora_bytes)
-    found["draft"] = as_float(settings.draft_bytes)
+    found["draft"] = as_float(draft_bytes(subject.architecture, subject.deployment))
     offload = as_float(settings.cpu_offload_bytes)
     if offload:
         held = sum(found.values()) - found["adapters"] - found["draft"]
