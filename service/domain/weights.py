@@ -30,6 +30,12 @@ VOCABULARY_PADDING = 64
 MOST_ROTARY_DIM = 128
 """Wide heads (256 and up) rotate a part only, so their rotary tables are no wider than this."""
 
+LATENT_ROTARY_DIM = 64
+"""Rotary width of latent attention (qk_rope_head_dim of every DeepSeek, Kimi, GLM and Mistral model with it)."""
+
+ABSORBED_BYTES = 2.0
+"""The second copy is 16-bit (vLLM MLACommonImpl.process_weights_after_loading): 0.12 GiB a card for R1 at TP 16."""
+
 _MOE = ("routed_experts", "shared_experts", "router")
 _EVEN = ("attention", "attention_replicated", "state_mixer", "norms")
 
@@ -132,6 +138,23 @@ def _attention_on_rank(architecture: Architecture, tensor: Number) -> Number:
     return (architecture.parameters.attention - keys_values) / tensor + keys_values * (ceil(heads / tensor) / heads)
 
 
+def _absorbed_elements(architecture: Architecture) -> float:
+    """Elements of the up-projections of latent attention, which engines keep a second time, transposed for decoding.
+
+    Heads x latent width x (key width without rotary part + value width).
+    """
+    return float(
+        sum(
+            group.layers
+            * group.query_heads
+            * (group.elements_per_head - LATENT_ROTARY_DIM)
+            * max(group.score_dim - LATENT_ROTARY_DIM, 0)
+            for group in architecture.cache
+            if group.kind == "latent"
+        )
+    )
+
+
 def _rotary_table_elements(architecture: Architecture) -> float:
     """Cosine and sine tables, one per rotary width: positions x width (14.96 GiB of Llama-3.1-8B print as 14.99)."""
     widths = {_rotary_width(group) for group in architecture.cache if group.kind not in {"state", "cross"}}
@@ -139,7 +162,7 @@ def _rotary_table_elements(architecture: Architecture) -> float:
 
 
 def _rotary_width(group: CacheLayers) -> int:
-    return MOST_ROTARY_DIM // 2 if group.kind == "latent" else min(group.elements_per_head // 2, MOST_ROTARY_DIM)
+    return LATENT_ROTARY_DIM if group.kind == "latent" else min(group.elements_per_head // 2, MOST_ROTARY_DIM)
 
 
 def stage_weights(
@@ -175,7 +198,8 @@ def stage_weights(
     by_class: dict[TensorClass, Number] = {
         "embedding": embedding,
         "lm_head": head,
-        "attention": _attention_on_rank(architecture, tensor) * size["attention"],
+        "attention": _attention_on_rank(architecture, tensor) * size["attention"]
+        + _absorbed_elements(architecture) * ABSORBED_BYTES / tensor,
         "attention_replicated": counts.attention_replicated * size["attention_replicated"],
         "dense_mlp": counts.dense_mlp * size["dense_mlp"] / tensor,
         "routed_experts": counts.routed_experts
