@@ -62,6 +62,11 @@ def exp(value: Number) -> Number:
     return np.exp(value) if isinstance(value, np.ndarray) else float(np.exp(np.array([value]))[0])
 
 
+def log(value: Number) -> Number:
+    """Natural logarithm of a positive number; through the NumPy loop either way, as ``exp``."""
+    return np.log(value) if isinstance(value, np.ndarray) else float(np.log(np.array([value]))[0])
+
+
 def as_float(value: Number) -> float:
     """The float of a value known to stand for one deployment."""
     return float(cast("float", value))
