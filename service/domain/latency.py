@@ -85,6 +85,12 @@ def places_wait(serving: Serving, step: Step, rate: Number) -> Wait:
     return many_server_wait(rate, stay_s, costs.ranks * serving.limit.batch, serving.arrival_cv2, output_cv2)
 
 
+def no_wait(like: Number) -> Wait:
+    """A wait of nothing, for as many candidates as ``like`` has."""
+    zero = 0.0 * like
+    return Wait(mean_s=zero, probability=zero, scale_s=zero, utilization=zero, saturated=zero < 0.0)
+
+
 def wave(serving: Serving, load: Load, service_s: Number) -> Wait:
     """Wait for the prompts of the other clients of a closed loop that come at the same time.
 
@@ -209,9 +215,10 @@ def root_of_squares(*deviations: Number) -> Number:
 
 
 def _wait_deviation(wait: Wait, level: Level) -> Number:
-    """How far the wait at a level is from its mean."""
+    """How far the wait at a level is from its mean; above the median not below it: percentiles grow with load."""
     likely = greater(wait.probability / _EXCEEDED[level], 1.0)
-    return wait.scale_s * log(likely) - wait.mean_s
+    deviation = wait.scale_s * log(likely) - wait.mean_s
+    return deviation if level == "p50" else greater(deviation, 0.0)
 
 
 def _magnitude(value: Number) -> Number:

@@ -6,7 +6,7 @@ import msgspec
 
 from service.domain.batching import HALVINGS, Serving, batch_for_rate, rate_at
 from service.domain.calibration import Profile
-from service.domain.latency import Delays, Load, delays, load_at
+from service.domain.latency import Delays, Load, delays, load_at, no_wait
 from service.domain.numeric import Flag, Number, choose, greater, lesser
 from service.domain.slo import Bound, UserTime, bounded_s, most_under
 
@@ -58,9 +58,12 @@ def at_clients(serving: Serving, clients: Number) -> OperatingPoint:
 
 
 def at_ceiling(serving: Serving, most_sequences: Number) -> OperatingPoint:
-    """A pile worked off: the batch at its ceiling, or all ``most_sequences`` (of the whole deployment) at once."""
+    """A pile worked off: the batch at its ceiling, or all ``most_sequences`` (of the whole deployment) at once.
+
+    Its delays are those of a request that is let in; what the pile itself waits is the caller's.
+    """
     batch = lesser(serving.limit.batch, greater(most_sequences / serving.costs.ranks, 1e-6))
-    load = load_at(serving, batch)
+    load = msgspec.structs.replace(load_at(serving, batch), places=no_wait(batch))
     return _point(serving, load, load.rate, load.rate < 0.0)
 
 
