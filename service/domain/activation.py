@@ -122,13 +122,15 @@ def _latent_workspace(architecture: Architecture, deployment: Deployment, behavi
 def compute_buffer(architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour) -> Number:
     """llama.cpp's compute buffer: logits, or attention scores without flash attention, of one physical batch.
 
-    512 x vocabulary x 4 bytes explains Gemma-2-2B (504.5 MiB printed, 500 computed) and Gemma-3-27B (522.5, 512);
-    512 x context x heads x 4 bytes explains DeepSeek-R1 at 8,192 tokens (2,218 MiB printed, 2,048 computed).
+    A quantized cache needs flash attention. 512 x vocabulary x 4 bytes explains Gemma-2-2B (504.5 MiB printed, 500
+    computed) and Gemma-3-27B (522.5, 512); 512 x context x heads x 4 bytes explains DeepSeek-R1 at 8,192 tokens (2,218
+    MiB printed, 2,048 computed).
     """
     batch = lesser(UBATCH_TOKENS, deployment.settings.max_num_batched_tokens) * COMPUTE_BYTES
     logits = batch * architecture.vocab_size
-    scores = batch * architecture.query_heads * deployment.settings.max_model_len
-    widths = mlp_widths(architecture)
-    rows = batch * (4.0 * architecture.hidden_size + widths.dense)
-    largest = logits if behaviour.flash_attention else greater(logits, scores)
-    return largest + rows + behaviour.activation_base_gib * GIB
+    context = deployment.settings.max_model_len
+    layer = batch * (4.0 * architecture.hidden_size + 2.0 * mlp_widths(architecture).dense)
+    if not behaviour.flash_attention:
+        scores = batch * (architecture.query_heads * context + context + 4.0 * architecture.hidden_size)
+        layer = choose(deployment.precision.kv_bytes < ACTIVATION_BYTES, layer, greater(layer, scores))
+    return greater(logits + batch * architecture.hidden_size, layer) + behaviour.activation_base_gib * GIB

@@ -67,6 +67,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
     kv_cache_memory_bytes: Number = 0.0
     """A pool of this size instead of what is left; 0.0: not given."""
     cpu_offload_bytes: Number = 0.0
+    platform_bytes: Number = 0.0
+    """Memory that the vendor's runtime takes beyond what the engine's own figures (from NVIDIA cards) hold."""
     lora_bytes: Number = 0.0
     """Adapter slots preallocated on each accelerator."""
     draft_bytes: Number = 0.0

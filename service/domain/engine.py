@@ -109,6 +109,8 @@ class EngineBehaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Added per tensor rank."""
     non_torch_pipeline_gib: float
     """The same with pipeline stages of one card each."""
+    non_torch_amd_gib: float
+    """What ROCm adds to each of these."""
     context_gib: float
     """Driver context and libraries that hold memory before the engine counts."""
     experts_span_data: bool

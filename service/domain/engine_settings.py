@@ -87,6 +87,7 @@ def resolve_settings(  # noqa: C901, PLR0913, PLR0917 - one field a line; the si
             hybrid_kv_cache=1.0 if request.hybrid_kv_cache and behaviour.windowed_cache else 0.0,
             kv_cache_memory_bytes=float(request.kv_cache_memory_bytes or 0),
             cpu_offload_bytes=float(request.cpu_offload_bytes),
+            platform_bytes=behaviour.non_torch_amd_gib * GIB if accelerator.vendor == "AMD" else 0.0,
             lora_bytes=lora_bytes(architecture, request.lora, as_float(layout.tensor)) if request.lora else 0.0,
             draft_bytes=draft_bytes,
             draft_tokens=draft_tokens,

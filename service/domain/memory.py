@@ -99,7 +99,7 @@ def non_torch_bytes(deployment: Deployment, behaviour: EngineBehaviour) -> Numbe
     joint = choose(fast, behaviour.non_torch_tensor_gib, behaviour.non_torch_tensor_slow_gib)
     joint = joint + behaviour.non_torch_per_rank_gib * tensor
     alone = choose(pipeline > 1.0, behaviour.non_torch_pipeline_gib, behaviour.non_torch_single_gib)
-    return choose(tensor > 1.0, joint, alone) * GIB
+    return choose(tensor > 1.0, joint, alone) * GIB + deployment.settings.platform_bytes
 
 
 def _utilization_of_total(
