@@ -100,9 +100,12 @@ def _short_of_memory(subject: Subject, counted: Account, parts: MemoryParts) -> 
         numbers = {"needed_gib": _gib(budget), "has_gib": _gib(free)}
         return "free_memory_below_budget", Message("free_memory_below_budget", numbers)
     pool = as_float(parts.kv_cache)
-    numbers = {"short_gib": _gib(-pool), "budget_gib": _gib(budget)}
     if not subject.architecture.cache:
-        return ("no_room_for_kv", Message("activations_exceed_budget", numbers)) if pool < 0.0 else None
+        # Without a cache there is no pool to size, so nothing is checked but the card itself.
+        left = as_float(parts.unused) + min(pool, 0.0)
+        short = {"short_gib": _gib(-left), "has_gib": _gib(total)}
+        return ("no_room_for_kv", Message("activations_exceed_memory", short)) if left < 0.0 else None
+    numbers = {"short_gib": _gib(-pool), "budget_gib": _gib(budget)}
     return ("no_room_for_kv", Message("no_room_for_kv", numbers)) if pool <= 0.0 else None
 
 
