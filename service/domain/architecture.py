@@ -1,6 +1,6 @@
 """What a language model is, as far as memory, time and cost can see.
 
-``service/catalog/hf_config.py`` makes it from a ``config.json``; everything else in the domain reads only this record.
+``service/catalog/hf`` makes it from a ``config.json``; everything else in the domain reads only this record.
 """
 
 from typing import Literal
@@ -79,6 +79,8 @@ class CacheLayers(msgspec.Struct, frozen=True):
     """Recurrent (state-space, linear-attention, convolution) state per sequence and layer; divided by tensor ranks."""
     query_heads: int = 0
     """Attention heads that read this cache (for FLOPs)."""
+    sparse_tokens: int = 0
+    """Tokens that a query attends to at most, chosen by an index of its own or of another layer; 0: all it can see."""
     score_dim: int = 0
     """Query-key width plus value width per head: attention does 2 x query_heads x score_dim FLOPs per token pair."""
 
@@ -122,6 +124,9 @@ class Architecture(msgspec.Struct, frozen=True):
     """KV precision that the checkpoint sets by itself (``fp8``), if any."""
     unquantized: tuple[TensorClass, ...] | None = None
     """Tensor classes the published checkpoint keeps in ``dtype``; None: what the format usually keeps."""
+    stored_bits: tuple[tuple[TensorClass, float], ...] = ()
+    """Bits per weight of classes that the published checkpoint stores in neither ``checkpoint_format`` nor ``dtype``
+    (fp8 attention beside fp4 experts)."""
     estimated: tuple[str, ...] = ()
     """Fields that had to be assumed (missing from the config)."""
 
