@@ -79,10 +79,10 @@ class CacheLayers(msgspec.Struct, frozen=True):
     """Recurrent (state-space, linear-attention, convolution) state per sequence and layer; divided by tensor ranks."""
     query_heads: int = 0
     """Attention heads that read this cache (for FLOPs)."""
-    sparse_tokens: int = 0
-    """Tokens that a query attends to at most, chosen by an index of its own or of another layer; 0: all it can see."""
     score_dim: int = 0
     """Query-key width plus value width per head: attention does 2 x query_heads x score_dim FLOPs per token pair."""
+    sparse_tokens: int = 0
+    """Tokens that a query attends to at most, chosen by an index of its own or of another layer; 0: all it can see."""
 
 
 class Architecture(msgspec.Struct, frozen=True):

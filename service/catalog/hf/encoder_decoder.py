@@ -38,7 +38,8 @@ def read_encoder_decoder(sections: Sections, stored: Stored) -> Architecture:
         "max_target_positions", "max_position_embeddings", "n_positions", high=MOST_POSITIONS, default=_LARGEST_SOURCE
     )
     bins = fields.integer("num_mel_bins", low=1, high=MOST_WIDTH)
-    sources = fields.integer("max_source_positions", low=1, high=MOST_POSITIONS) or _LARGEST_SOURCE
+    sources = fields.integer("max_source_positions", "max_position_embeddings", low=1, high=MOST_POSITIONS)
+    sources = sources or _LARGEST_SOURCE
     biased = not fields.has("d_kv")
     gated = "gated" in (fields.text("feed_forward_proj") or "")
     inner = heads * head_dim

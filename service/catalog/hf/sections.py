@@ -1,5 +1,6 @@
 """Where in a config the language model is: vision-language, speech and omni configs nest it."""
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -10,6 +11,8 @@ from service.catalog.hf.traits import Traits, traits_of
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "lm_config")
 _DEEPEST = 3
 _DEFAULT_TYPE = "unknown"
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""What a ``model_type`` looks like; anything else is not passed on."""
 
 
 class Sections(msgspec.Struct, frozen=True):
@@ -36,7 +39,8 @@ def read_sections(config: Mapping[str, object]) -> Sections:
     traits, known = _traits(model_type, inner_type)
     if not known:
         whole.estimated.append("model_type")
-    return Sections(model_type=(model_type or _DEFAULT_TYPE)[:64], whole=whole, text=text, traits=traits)
+    shown = model_type if model_type and _PLAIN.fullmatch(model_type) else _DEFAULT_TYPE
+    return Sections(model_type=shown, whole=whole, text=text, traits=traits)
 
 
 def _traits(outer: str | None, inner: str | None) -> tuple[Traits, bool]:

@@ -218,12 +218,12 @@ TRAITS: dict[str, Traits] = {
 LIKE_LLAMA = Traits()
 
 PLAIN = frozenset({
-    "aquila", "baichuan", "decilm", "deepseek", "deepseek_v2", "deepseek_vl_v2", "exaone", "falcon_h1",
-    "granite", "granitemoe", "helium", "internlm", "internlm2", "internlm3",
-    "internvl_chat", "jamba", "kimi_k25", "kimi_k3", "kimi_vl", "llama", "llama4", "llama4_text", "llava", "llava_next",
-    "llava_onevision", "minicpm", "minicpm3", "minimax", "ministral3", "mistral",
-    "mistral3", "mixtral", "mllama", "mllama_text_model", "muse_glimmer", "nemotron-nas", "orion", "phi3", "phi3_v",
-    "phi4mm", "voxtral", "whisper", "yi",
+    "aquila", "baichuan", "bamba", "bart", "decilm", "deepseek", "deepseek_v2", "deepseek_vl_v2", "exaone",
+    "falcon_h1", "granite", "granitemoe", "helium", "internlm", "internlm2", "internlm3", "internvl_chat", "jamba",
+    "kimi_k25", "kimi_k3", "kimi_vl", "llama", "llama4", "llama4_text", "llava", "llava_next", "llava_onevision",
+    "mbart", "minicpm", "minicpm3", "minimax", "ministral3", "mistral", "mistral3", "mixtral", "mllama",
+    "mllama_text_model", "mt5", "muse_glimmer", "nemotron-nas", "orion", "phi3", "phi3_v", "phi4mm", "t5", "umt5",
+    "voxtral", "whisper", "yi",
 })  # fmt: skip
 """Known types that need no entry above: the Llama-like ones, and those whose config has its own reader."""
 
