@@ -139,8 +139,8 @@ class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     note: str | None = None
 
 
-class Profiles(msgspec.Struct, frozen=True):
-    """All tables, as read from the catalog."""
+class Profiles(msgspec.Struct, frozen=True, eq=False):
+    """All tables, as read from the catalog; compared by identity."""
 
     classes: tuple[CardClass, ...]
     links: tuple[LinkClass, ...]

@@ -5,7 +5,6 @@ from typing import Literal
 import msgspec
 
 from service.domain.accelerator import Accelerator
-from service.domain.architecture import Architecture
 from service.domain.engine import EngineBehaviour, SupportRule
 from service.domain.message import Message
 from service.domain.quantization import Quantization, runs_on
@@ -22,7 +21,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 def engine_refusal(
     behaviour: EngineBehaviour,
-    architecture: Architecture,
+    model_type: str,
     accelerator: Accelerator,
     weights: Quantization,
     kv_cache: Quantization,
@@ -31,7 +30,7 @@ def engine_refusal(
     subjects = {
         "vendor": accelerator.vendor,
         "card": accelerator.id,
-        "model_type": architecture.model_type,
+        "model_type": model_type,
         "weights": weights.id,
         "kv_cache": kv_cache.id,
     }

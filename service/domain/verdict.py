@@ -79,7 +79,7 @@ def _gib(value: float) -> float:
 
 def _refused(subject: Subject) -> _Short | None:
     refusal = engine_refusal(
-        subject.behaviour, subject.architecture, subject.accelerator, subject.weights, subject.kv_cache
+        subject.behaviour, subject.architecture.model_type, subject.accelerator, subject.weights, subject.kv_cache
     )
     if refusal is not None:
         return refusal.reason_code, refusal.reason

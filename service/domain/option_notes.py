@@ -1,0 +1,74 @@
+"""Why an option stands where it does, and what could go wrong with it: messages from its own numbers."""
+
+import msgspec
+
+from service.domain.message import Message
+from service.domain.numeric import as_float
+from service.domain.offer import Offer
+from service.domain.performance import PerformanceEstimate
+from service.domain.recommendation import OfferView
+from service.domain.searched import Searched
+from service.domain.subject import Subject
+
+_LOW_RISK = frozenset({"none", "low"})
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """An option as far as its notes need it."""
+
+    option: int
+    subject: Subject
+    offer: Offer
+    view: OfferView
+    estimate: PerformanceEstimate
+    likely: bool
+    safe: bool
+
+
+def reasons(searched: Searched, written: Written, rank: int) -> tuple[Message, ...]:
+    """The objective's figure, its distance to the next option, and what bounds the number of replicas."""
+    ask, options = searched.ask, searched.options
+    monthly = round(float(options.monthly_usd[written.option]), 2)
+    found = [Message(f"reason_{ask.objective}", {"rank": rank, "monthly_usd": monthly})]
+    if rank < len(searched.chosen):
+        after = float(options.monthly_usd[searched.chosen[rank]])
+        found.append(Message("reason_next_option", {"next_usd": round(after, 2)}))
+    estimate = written.estimate
+    if estimate.bottleneck is not None and estimate.max_requests_per_second is not None:
+        params = {"rate": round(estimate.max_requests_per_second, 3)}
+        found.append(Message(f"reason_bound_by_{estimate.bottleneck}", params))
+    return tuple(found)
+
+
+def risks(searched: Searched, written: Written) -> tuple[Message, ...]:
+    """Everything that could make the choice wrong, the gravest first."""
+    ask, subject, view = searched.ask, written.subject, written.view
+    survivor = int(searched.options.survivor[written.option])
+    found: list[Message] = []
+    if not written.safe:
+        found.append(Message("risk_targets_not_safe"))
+    if subject.weights.quality_risk not in _LOW_RISK:
+        found.append(
+            Message("risk_weight_format", {"weights": subject.weights.id, "risk": subject.weights.quality_risk})
+        )
+    if view.age_days is not None and view.stale:
+        found.append(Message("risk_stale_price", {"days": view.age_days, "as_of": view.as_of or ""}))
+    if "price_outlier" in view.flags:
+        found.append(Message("risk_price_outlier"))
+    if view.availability != "in_stock":
+        found.append(Message("risk_stock_unknown", {"provider": view.provider}))
+    if float(searched.found.replicas.spare) == 0.0 and ask.question.work.kind == "interactive":
+        found.append(Message("risk_no_spare"))
+    idle = int(searched.options.idle_gpus[written.option])
+    if idle:
+        found.append(
+            Message("risk_idle_gpus", {"gpus": idle, "instances": int(searched.options.instances[written.option])})
+        )
+    if subject.accelerator.memory_basis == "estimated":
+        found.append(Message("risk_memory_estimated", {"gpu": subject.accelerator.id}))
+    if view.tenancy == "marketplace":
+        found.append(Message("risk_marketplace"))
+    if as_float(subject.deployment.layout.pipeline) > 1.0:
+        found.append(Message("risk_pipeline"))
+    del survivor
+    return tuple(found)

@@ -1,0 +1,178 @@
+"""Why each accelerator lost, by how much, and what would have let it in."""
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from service.domain.candidates import ALIVE, STAGES
+from service.domain.fleet import IntArray
+from service.domain.message import Message
+from service.domain.offer_terms import age_days, refusal
+from service.domain.recommendation import Objective, Rejection, RejectionCode, RejectionDetail
+from service.domain.search import memory_stages
+from service.domain.searched import Searched
+
+_LOST: dict[Objective, RejectionCode] = {
+    "min_cost": "more_expensive",
+    "min_latency": "slower",
+    "max_throughput_per_usd": "less_throughput_per_usd",
+    "least_regret": "more_regret",
+}
+_MEMORY = frozenset({"weights_exceed_memory", "no_room_for_kv", "context_does_not_fit"})
+_TARGETS = {"ttft_too_high": "ttft_ms", "tpot_too_high": "tpot_ms", "e2e_too_high": "e2e_ms"}
+_MARGIN = 1.1
+"""A relaxed target leaves this much over the idle latency, so that some load can run under it."""
+_DIGITS = 6
+
+
+def rejections(searched: Searched) -> list[Rejection]:
+    """One row for each accelerator that is not recommended, in the order of their ids.
+
+    Slices of a card appear only where somebody sells them.
+    """
+    recommended = {searched.owner(option) for option in searched.chosen}
+    best = _best_options(searched)
+    fate = searched.found.candidates.fate
+    nearest = _nearest_candidates(searched)
+    smaller = _fits_with(searched)
+    rows = []
+    for position, card in enumerate(searched.fleet.accelerators):
+        sold = position in searched.open.by_accelerator
+        if position in recommended or ("/" in card.id and not sold):
+            continue
+        if position in best:
+            rows.append(_outscored(searched, card.id, best[position]))
+            continue
+        candidate = nearest[position]
+        code = STAGES[min(int(fate.stage[candidate]), len(STAGES) - 1)]
+        detail = RejectionDetail(limit=_number(fate.limit[candidate]), value=_number(fate.value[candidate]))
+        change: dict[str, object] | None = None
+        if code in _MEMORY:
+            change = {"weights": smaller[position]} if position in smaller else None
+        elif code in _TARGETS and detail.value is not None:
+            change = _relaxed(searched, _TARGETS[code], detail.value)
+        elif code == "no_offer":
+            change = next(_other_terms(searched, position), None)
+        elif code in {"replica_too_large", "too_many_gpus"} and detail.value is not None:
+            change = {"constraints": {"max_gpus": int(detail.value)}}
+        elif code == "over_budget" and detail.value is not None:
+            change = {"constraints": {"max_monthly_usd": float(np.ceil(detail.value))}}
+        rows.append(Rejection(gpu=card.id, reason_code=code, detail=detail, would_fit_if=change))
+    return rows
+
+
+def offer_rejections(searched: Searched) -> list[Rejection]:
+    """One row for each offer that the terms keep out."""
+    nothing = RejectionDetail(limit=None, value=None)
+    return [
+        Rejection(
+            gpu=searched.market.offers[position].gpu or searched.market.offers[position].gpu_name,
+            reason_code=reason.code,
+            detail=_detail_of(reason) or nothing,
+            would_fit_if=_other_term(searched, position),
+            offer_id=searched.market.offers[position].id,
+        )
+        for position, reason in sorted(searched.open.refusals.items())
+    ]
+
+
+def _best_options(searched: Searched) -> dict[int, int]:
+    """The best option of each accelerator."""
+    owner = searched.found.candidates.accelerator[searched.found.survivors[searched.options.survivor]]
+    best: dict[int, int] = {}
+    for option in searched.order.tolist():
+        best.setdefault(int(owner[option]), option)
+    return best
+
+
+def _outscored(searched: Searched, gpu: str, option: int) -> Rejection:
+    """An accelerator whose best option is behind the last recommendation."""
+    score, last_score = float(searched.score[option]), float(searched.score[searched.chosen[-1]])
+    offer = searched.market.offers[searched.options.offer[option]]
+    change: dict[str, object] | None = None
+    if searched.ask.objective == "min_cost" and offer.price_usd_per_hour is not None:
+        price = offer.price_usd_per_hour * last_score / score
+        change = {"offer": {"id": offer.id, "price_usd_per_hour": round(price, 4)}}
+    sign = -1.0 if searched.ask.objective == "max_throughput_per_usd" else 1.0
+    detail = RejectionDetail(limit=_number(sign * last_score), value=_number(sign * score))
+    return Rejection(gpu=gpu, reason_code=_LOST[searched.ask.objective], detail=detail, would_fit_if=change)
+
+
+def _nearest_candidates(searched: Searched) -> IntArray:
+    """For each accelerator the candidate that came furthest, the closest to the bound among equals."""
+    fate = searched.found.candidates.fate
+    # A survivor without a likely option was stopped by its targets at the planned share.
+    excess = np.nan_to_num(fate.value - fate.limit, nan=np.inf)
+    accelerator = searched.found.candidates.accelerator
+    order = np.lexsort((excess, -fate.stage, accelerator))
+    _, first = np.unique(accelerator[order], return_index=True)
+    return order[first]
+
+
+def _fits_with(searched: Searched) -> dict[int, str]:
+    """Accelerators whose memory holds the model in a smaller weight format: the first of ``smaller`` that does."""
+    found: dict[int, str] = {}
+    for choice in searched.ask.smaller:
+        question = msgspec.structs.replace(searched.ask.question, choices=(choice,))
+        owners, stages = memory_stages(question, searched.fleet)
+        for owner in np.unique(owners[stages == ALIVE]).tolist():
+            found.setdefault(owner, choice.quantization.id)
+    return found
+
+
+def _relaxed(searched: Searched, name: str, value_ms: float) -> dict[str, object] | None:
+    targets = searched.ask.question.work.targets
+    bound = None if targets is None else getattr(targets, name)
+    if bound is None:
+        return None
+    level = next(level for level in ("mean", "p50", "p95", "p99") if getattr(bound, level) is not None)
+    return {"targets": {name: {level: float(np.ceil(value_ms * _MARGIN))}}}
+
+
+def _other_terms(searched: Searched, position: int) -> Iterator[dict[str, object]]:
+    """Constraints under which one of the accelerator's offers would be open."""
+    for offer in np.flatnonzero(searched.market.accelerator == position).tolist():
+        change = _other_term(searched, offer)
+        if change is not None:
+            yield change
+
+
+def _other_term(searched: Searched, position: int) -> dict[str, object] | None:
+    """The one constraint that lets an offer in, checked against the refusal itself."""
+    offer, reason = searched.market.offers[position], searched.open.refusals.get(position)
+    if reason is None:
+        return None
+    provider = searched.market.providers[offer.provider]
+    age = age_days(offer, searched.ask.evaluated_on)
+    changes: dict[str, dict[str, object]] = {
+        "undated": {"allow_undated": True},
+        "spot_not_allowed": {"terms": (*searched.ask.terms.terms, offer.term)},
+        "term_not_allowed": {"terms": (*searched.ask.terms.terms, offer.term)},
+        "tenancy_not_allowed": {"tenancy": (offer.tenancy,)},
+        "provider_not_allowed": {"providers": (offer.provider,)},
+        "region_not_allowed": {"regions": (offer.region or offer.country or "",)},
+        "min_term_too_long": {"max_min_term_months": offer.min_term_months},
+        "too_old": {"max_age_days": age},
+        "marketplace_unverified": {"allow_unverified": True, "min_reliability": offer.reliability or 0.0},
+        "reliability_unknown": {"min_reliability": 0.0},
+        "min_reliability": {"min_reliability": offer.reliability or 0.0},
+    }
+    change = changes.get(reason.code)
+    if change is None:
+        return None
+    other = msgspec.structs.replace(searched.ask.terms, **change)
+    if refusal(offer, provider, other, searched.ask.evaluated_on) is not None:
+        return None
+    return {"constraints": {name: list(v) if isinstance(v, tuple) else v for name, v in change.items()}}
+
+
+def _detail_of(reason: Message) -> RejectionDetail | None:
+    limit, value = reason.params.get("limit"), reason.params.get("value")
+    if isinstance(limit, int | float) and isinstance(value, int | float):
+        return RejectionDetail(limit=float(limit), value=float(value))
+    return None
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else round(float(value), _DIGITS)

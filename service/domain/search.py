@@ -1,0 +1,223 @@
+"""The full-fleet search in one vectorised pass: which candidates fit, what they carry, and how many copies a load needs.
+
+Every accelerator x layout x weight format is evaluated at once with the very formulas of the single endpoints. ``options.py``
+joins the survivors to offers, ``ranking.py`` orders the options, ``recommend.py`` writes the answer.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from service.domain.calibration import Profile, Profiles, profile_for, stacked
+from service.domain.batching import Serving
+from service.domain.candidates import ALIVE, STAGE, Candidates, candidates
+from service.domain.columns import joined, take
+from service.domain.deployment import Deployment, MemoryParts
+from service.domain.engine import EngineBehaviour
+from service.domain.engine_support import engine_refusal
+from service.domain.fleet import Fleet, IntArray
+from service.domain.latency import delays, load_at, tpot_s, ttft_s
+from service.domain.legal_layout import layout_is_legal
+from service.domain.memory import account, kv_capacity, parts_of
+from service.domain.memory_checks import memory_checks
+from service.domain.numeric import FloatArray
+from service.domain.operating_point import Most, OperatingPoint, at_clients, at_rate, meets, most_of
+from service.domain.question import Question
+from service.domain.recommendation import RejectionCode
+from service.domain.replicas import ReplicaCount, replicas_for
+from service.domain.serving import serving
+from service.domain.slo import Bound, bounded_s, bounds, user_time
+from service.domain.units import MS_PER_S
+from service.domain.work import shape_of
+
+IDLE_BATCH = 1e-3
+"""A running batch this small stands for a deployment at no load."""
+
+
+class Found(msgspec.Struct, frozen=True, eq=False):
+    """Candidates that carry the load under the targets, and the fate of the others.
+
+    Arrays of ``survivors`` and below have one element a survivor.
+    """
+
+    candidates: Candidates
+    survivors: IntArray
+    """Positions among the candidates."""
+    deployment: Deployment
+    most: Most
+    replicas: ReplicaCount
+    share: FloatArray
+    """Load of one serving replica: requests per second, or clients of a closed loop."""
+    point: OperatingPoint
+    likely: NDArray[np.bool_]
+    safe: NDArray[np.bool_]
+    ttft_p95_s: FloatArray
+    tpot_p95_s: FloatArray
+
+
+def find(question: Question, fleet: Fleet, sold: NDArray[np.bool_], profiles: Profiles) -> Found:
+    """Evaluate the whole fleet; ``sold``: accelerators with an open offer (the others are not worth timing)."""
+    work, behaviour = question.work, question.behaviour
+    everything, weighed, parts = _weigh(question, fleet)
+    fate = everything.fate
+    unknown = fate.alive[np.asarray(everything.deployment.card.flops_per_s)[fate.alive] <= 0.0]
+    fate.reject(unknown, "performance_unknown")
+    fate.reject(fate.alive[~sold[everything.accelerator[fate.alive]]], "no_offer")
+
+    fitting = fate.alive
+    deployment = take(everything.deployment, fitting)
+    profile = _profiles(question, everything, fitting, fleet, profiles)
+    caching = deployment.settings.prefix_caching
+    service = serving(
+        question.architecture,
+        deployment,
+        behaviour,
+        take(parts, np.flatnonzero(fate.stage[weighed] == ALIVE)),
+        profile,
+        shape_of(work, question.architecture, question.engine.speculative, prefix_caching=caching),
+        work.arrival_cv2,
+        open_loop=work.open_loop,
+    )
+    wanted, user = bounds(work.targets), user_time(work.application)
+    most = most_of(service, wanted, user)
+    missed = np.flatnonzero(most.batch <= 0.0)
+    _reject_slow(everything, fitting[missed], take(service, missed), wanted, question)
+    kept = np.flatnonzero(most.batch > 0.0)
+    service, profile, most = take(service, kept), take(profile, kept), take(most, kept)
+
+    closed = work.demand.loop == "closed"
+    asked = float((work.demand.concurrency if closed else work.demand.requests_per_second) or 0.0)
+    replicas = replicas_for(asked, most.clients if closed else most.rate, question.headroom, question.spare)
+    share = np.asarray(asked / replicas.serving)
+    point = at_clients(service, share) if closed else at_rate(service, share)
+    likely, safe = meets(service, point, wanted, user, profile)
+    return Found(
+        candidates=everything,
+        survivors=fitting[kept],
+        deployment=take(deployment, kept),
+        most=most,
+        replicas=replicas,
+        share=share,
+        point=point,
+        likely=np.broadcast_to(likely, share.shape),
+        safe=np.broadcast_to(safe, share.shape),
+        ttft_p95_s=np.asarray(ttft_s(service, point.load, point.delays, "p95")),
+        tpot_p95_s=np.asarray(tpot_s(point.delays, "p95")),
+    )
+
+
+def memory_stages(question: Question, fleet: Fleet) -> tuple[IntArray, NDArray[np.int64]]:
+    """Accelerator of each candidate, and its stage as far as layouts and memory tell."""
+    everything, _, _ = _weigh(question, fleet)
+    return everything.accelerator, everything.fate.stage
+
+
+def _weigh(question: Question, fleet: Fleet) -> tuple[Candidates, IntArray, MemoryParts]:
+    """All candidates after the engine's support, legal layouts and memory; which were weighed, and what they hold."""
+    everything = candidates(
+        fleet,
+        question.choices,
+        question.architecture,
+        question.behaviour,
+        question.engine,
+        question.allowed,
+        _supported(question, fleet),
+        question.draft,
+    )
+    _reject_layouts(everything, question)
+    weighed, parts = _reject_by_memory(everything, question)
+    return everything, weighed, parts
+
+
+@lru_cache(maxsize=1024)
+def support_stages(
+    fleet: Fleet, behaviour: EngineBehaviour, model_type: str, weights: str, kv_cache: str
+) -> NDArray[np.int64]:
+    """Stage of the engine's refusal on each accelerator, ``ALIVE`` where it runs; kept, for the matrix has few rows."""
+    formats = fleet.formats
+    refusals = [
+        engine_refusal(behaviour, model_type, accelerator, formats[weights], formats[kv_cache])
+        for accelerator in fleet.accelerators
+    ]
+    return np.array([ALIVE if refused is None else STAGE[refused.reason_code] for refused in refusals])
+
+
+def _supported(question: Question, fleet: Fleet) -> NDArray[np.int64]:
+    behaviour, model_type = question.behaviour, question.architecture.model_type
+    return np.stack(
+        [
+            support_stages(fleet, behaviour, model_type, choice.quantization.id, question.kv_cache.id)
+            for choice in question.choices
+        ]
+    )
+
+
+def _reject_layouts(everything: Candidates, question: Question) -> None:
+    """Layouts that do not divide the model, or take more accelerators than allowed."""
+    alive = everything.fate.alive
+    layout = take(everything.deployment.layout, alive)
+    legal = np.broadcast_to(layout_is_legal(question.architecture, layout), alive.shape)
+    everything.fate.reject(alive[~legal], "layout_illegal")
+    gpus = np.asarray(layout.gpus)
+    many = legal & (gpus > question.max_gpus)
+    everything.fate.reject(alive[many], "replica_too_large", question.max_gpus, gpus[many])
+
+
+def _reject_by_memory(everything: Candidates, question: Question) -> tuple[IntArray, MemoryParts]:
+    """The checks of ``verdict.weigh``, in its order. Returns the candidates weighed and their memory."""
+    architecture, behaviour, fate = question.architecture, question.behaviour, everything.fate
+    weighed = fate.alive
+    deployment = take(everything.deployment, weighed)
+    counted = account(architecture, deployment, behaviour)
+    parts = parts_of(counted, architecture, deployment, behaviour)
+    capacity = kv_capacity(architecture, deployment, behaviour, parts)
+    for code, short, limit, value in memory_checks(architecture, behaviour, counted, parts, capacity):
+        broken = np.broadcast_to(short, weighed.shape) & (fate.stage[weighed] == ALIVE)
+        fate.reject(
+            weighed[broken],
+            code,
+            np.broadcast_to(limit, weighed.shape)[broken],
+            np.broadcast_to(value, weighed.shape)[broken],
+        )
+    return weighed, parts
+
+
+@lru_cache(maxsize=256)
+def _profile_table(fleet: Fleet, quantization_id: str, engine: str, version: str, profiles: Profiles) -> Profile:
+    """Profiles of all accelerators for one format; kept, since formats and versions are few."""
+    quantization = fleet.formats[quantization_id]
+    return stacked([profile_for(a, quantization, engine, version, profiles) for a in fleet.accelerators])
+
+
+def _profiles(question: Question, everything: Candidates, rows: IntArray, fleet: Fleet, profiles: Profiles) -> Profile:
+    """The profile of each candidate in ``rows``."""
+    behaviour = question.behaviour
+    tables = [
+        _profile_table(fleet, choice.quantization.id, behaviour.engine, behaviour.version, profiles)
+        for choice in question.choices
+    ]
+    table = tables[0] if len(tables) == 1 else joined(tables)
+    return take(table, everything.choice[rows] * len(fleet.accelerators) + everything.accelerator[rows])
+
+
+_SLOW: dict[str, RejectionCode] = {"ttft": "ttft_too_high", "tpot": "tpot_too_high", "e2e": "e2e_too_high"}
+
+
+def _reject_slow(
+    everything: Candidates, rows: IntArray, service: Serving, wanted: Sequence[Bound], question: Question
+) -> None:
+    """Candidates that miss a bound even at no load: the first missed, with its limit and what they reach (ms)."""
+    if not rows.size:
+        return
+    load = load_at(service, np.full(rows.size, IDLE_BATCH))
+    parts = delays(service, load)
+    user = user_time(question.work.application)
+    open_ = np.ones(rows.size, dtype=bool)
+    for bound in wanted:
+        value = np.broadcast_to(bounded_s(service, load, parts, bound, user), rows.shape)
+        missed = open_ & ((value > bound.limit_s) | (bound is wanted[-1]))
+        everything.fate.reject(rows[missed], _SLOW[bound.metric], bound.limit_s * MS_PER_S, value[missed] * MS_PER_S)
+        open_ &= ~missed
