@@ -42,9 +42,10 @@ def read_stored(sections: Sections) -> Stored:
     quantized = _quantization_section(sections)
     if quantized is None:
         return Stored(dtype=dtype, format=dtype)
-    found = _format(quantized)
+    algorithms = _layer_algorithms(quantized)
+    found = _format(quantized, algorithms)
     unquantized = unquantized_classes(quantized)
-    bits = _mixed(quantized, found, sections.text)
+    bits = _mixed(algorithms, found, sections.text)
     return Stored(dtype=dtype, format=found or dtype, kv_cache=_kv_cache(quantized), unquantized=unquantized, bits=bits)
 
 
@@ -68,11 +69,11 @@ def _lower(text: str | None) -> str:
     return (text or "").lower().replace("-", "_")
 
 
-def _format(fields: Fields) -> str | None:
+def _format(fields: Fields, algorithms: Mapping[str, str]) -> str | None:
     method = _lower(fields.text("quant_method"))
     algorithm = _lower(fields.text("quant_algo"))
     if algorithm:
-        return _modelopt(fields, algorithm)
+        return _modelopt(fields, algorithm, algorithms)
     reader = _METHODS.get(method)
     if reader is not None:
         return reader(fields)
@@ -147,9 +148,9 @@ _ALGORITHMS = {
 }  # fmt: skip
 
 
-def _modelopt(fields: Fields, algorithm: str) -> str:
+def _modelopt(fields: Fields, algorithm: str, algorithms: Mapping[str, str]) -> str:
     if algorithm == "mixed_precision":
-        found = {_ALGORITHMS.get(_lower(name), "fp8") for name in _layer_algorithms(fields).values()}
+        found = {_ALGORITHMS.get(_lower(name), "fp8") for name in algorithms.values()}
         if found:
             return min(found, key=lambda name: STORED_BITS[name])
         named = _ALGORITHMS.get(_lower(fields.text("moe_quant_algo")))
@@ -209,10 +210,10 @@ def _layer_algorithms(fields: Fields) -> Mapping[str, str]:
     return found
 
 
-def _mixed(fields: Fields, found: str | None, text: Fields) -> tuple[tuple[TensorClass, float], ...]:
+def _mixed(algorithms: Mapping[str, str], found: str | None, text: Fields) -> tuple[tuple[TensorClass, float], ...]:
     """Classes stored in another quantized format than the main one."""
     bits: dict[TensorClass, float] = {}
-    for name, algorithm in _layer_algorithms(fields).items():
+    for name, algorithm in algorithms.items():
         tensor_class = class_of(name)
         own = _ALGORITHMS.get(_lower(algorithm))
         if tensor_class is not None and own is not None and own != found:

@@ -9,7 +9,7 @@ from service.domain.architecture import TensorClass
 ALWAYS_KEPT: frozenset[TensorClass] = frozenset({"embedding", "norms", "router"})
 """No release quantizes these with its linear layers."""
 
-MOST_NAMES = 200_000
+MOST_NAMES = 24_000
 """Names of a list beyond which it is not read; the longest seen has 22,000 (one per expert matrix)."""
 
 _CLASS_PATTERNS: dict[TensorClass, re.Pattern[str]] = {
