@@ -152,7 +152,9 @@ def parts_of(
         # The engine takes exactly its context; a shortfall shows as a negative pool, as with the other engines.
         needed = whole_context_bytes(architecture, deployment, behaviour)
         pool = choose(pool >= needed, needed, pool - needed)
-    pool = choose(settings.kv_cache_memory_bytes > 0.0, settings.kv_cache_memory_bytes, pool)
+    given = settings.kv_cache_memory_bytes
+    room = _room_on_card(counted, deployment, behaviour)
+    pool = choose(given > 0.0, choose(given <= room, given, room - given), pool)
     if not architecture.cache:
         pool = lesser(pool, 0.0)
     total = deployment.card.usable_memory_bytes
@@ -166,6 +168,12 @@ def parts_of(
         kv_cache=pool,
         unused=total - counted.weights - counted.activation - counted.graph - counted.non_torch - pool,
     )
+
+
+def _room_on_card(counted: Account, deployment: Deployment, behaviour: EngineBehaviour) -> Number:
+    """What the card has left for a pool of given size, whatever the budget."""
+    taken = counted.weights + counted.activation + counted.non_torch + behaviour.context_gib * GIB
+    return deployment.card.usable_memory_bytes - taken
 
 
 def memory_parts(architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour) -> MemoryParts:

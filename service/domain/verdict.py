@@ -9,7 +9,8 @@ from service.domain.engine_support import engine_refusal
 from service.domain.kv_pool import pool_of, resident_bytes
 from service.domain.legal_layout import layout_fault
 from service.domain.memory import Account, account, kv_capacity, parts_of
-from service.domain.message import Message
+from service.domain.memory_checks import memory_checks
+from service.domain.message import Message, Param
 from service.domain.numeric import as_float
 from service.domain.subject import Subject
 from service.domain.units import GIB
@@ -60,10 +61,11 @@ def weigh(subject: Subject) -> Outcome:
     counted = account(architecture, deployment, behaviour)
     parts = parts_of(counted, architecture, deployment, behaviour)
     capacity = kv_capacity(architecture, deployment, behaviour, parts)
-    short = _refused(subject) or _short_of_memory(subject, counted, parts)
+    short = _refused(subject) or _short_of_memory(subject, counted, parts, capacity)
     longest = None
-    if short is None:
-        short, longest = _short_of_context(subject, parts, capacity)
+    if short is not None and short[0] == "context_does_not_fit":
+        longest = longest_context(subject, as_float(parts.kv_cache), 1)
+        short = short[0], Message(short[1].code, {**short[1].params, "longest": longest})
     code, reason = short if short is not None else (None, None)
     return Outcome(
         counted=counted, parts=parts, capacity=capacity, reason_code=code, reason=reason, longest_context=longest
@@ -87,44 +89,22 @@ def _refused(subject: Subject) -> _Short | None:
     return None if fault is None else ("layout_illegal", fault)
 
 
-def _short_of_memory(subject: Subject, counted: Account, parts: MemoryParts) -> _Short | None:
-    behaviour = subject.behaviour
-    total, budget = as_float(parts.total), as_float(parts.budget)
-    free = total - behaviour.context_gib * GIB
-    weights = as_float(counted.weights)
-    if weights > free:
-        return "weights_exceed_memory", Message(
-            "weights_exceed_memory", {"needed_gib": _gib(weights), "has_gib": _gib(free)}
-        )
-    if behaviour.memory_rule == "utilization_of_total" and budget > free:
-        numbers = {"needed_gib": _gib(budget), "has_gib": _gib(free)}
-        return "free_memory_below_budget", Message("free_memory_below_budget", numbers)
-    pool = as_float(parts.kv_cache)
-    if not subject.architecture.cache:
-        # Without a cache there is no pool to size, so nothing is checked but the card itself.
-        left = as_float(parts.unused) + min(pool, 0.0)
-        short = {"short_gib": _gib(-left), "has_gib": _gib(total)}
-        return ("no_room_for_kv", Message("activations_exceed_memory", short)) if left < 0.0 else None
-    numbers = {"short_gib": _gib(-pool), "budget_gib": _gib(budget)}
-    return ("no_room_for_kv", Message("no_room_for_kv", numbers)) if pool <= 0.0 else None
-
-
-def _short_of_context(subject: Subject, parts: MemoryParts, capacity: KvCapacity) -> tuple[_Short | None, int | None]:
-    """Whether one request of max_model_len fits; only vLLM refuses to start where it does not."""
-    settings = subject.deployment.settings
-    if subject.behaviour.memory_rule != "utilization_of_total" or not subject.architecture.cache:
-        return None, None
-    pool, needed = as_float(parts.kv_cache), as_float(capacity.request_bytes)
-    if needed <= pool:
-        return None, None
-    longest = longest_context(subject, pool, 1)
-    numbers = {
-        "asked": int(as_float(settings.max_model_len)),
-        "longest": longest,
-        "needed_gib": _gib(needed),
-        "has_gib": _gib(pool),
-    }
-    return ("context_does_not_fit", Message("context_does_not_fit", numbers)), longest
+def _short_of_memory(subject: Subject, counted: Account, parts: MemoryParts, capacity: KvCapacity) -> _Short | None:
+    """The first bound of ``memory_checks`` that is broken, with its numbers."""
+    for check in memory_checks(subject.architecture, subject.behaviour, counted, parts, capacity):
+        if check.short:
+            needed, limit = as_float(check.value), as_float(check.limit)
+            sentence: str = check.code
+            if check.code == "no_room_for_kv" and not subject.architecture.cache:
+                sentence = "activations_exceed_memory"
+            numbers: dict[str, Param] = {
+                "needed_gib": _gib(needed),
+                "has_gib": _gib(limit),
+                "short_gib": _gib(needed - limit),
+                "asked": int(as_float(subject.deployment.settings.max_model_len)),
+            }
+            return check.code, Message(sentence, numbers)
+    return None
 
 
 def request_bytes(subject: Subject, pool_bytes: float, tokens: float, *, resident: bool) -> float:

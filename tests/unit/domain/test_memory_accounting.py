@@ -175,7 +175,7 @@ def test_attention_blocks_grow_until_they_hold_a_state() -> None:
     """vLLM 0.19.0 on an H20: blocks of 784 tokens, 290,864 tokens printed, 33.04 requests of 32,768."""
     rules = behaviour(ENGINES["vllm"], "0.19.0")
     pool = 1487 * 784 * 4096 * 16
-    held = deployment(HYBRID_27B, max_model_len=32_768.0, kv_cache_memory_bytes=float(pool))
+    held = deployment(HYBRID_27B, total_gib=139.7, max_model_len=32_768.0, kv_cache_memory_bytes=float(pool))
     capacity = kv_capacity(HYBRID_27B, held, rules, memory_parts(HYBRID_27B, held, rules))
     assert capacity.block_tokens == 784
     assert capacity.capacity_tokens == 290_864
@@ -185,7 +185,7 @@ def test_attention_blocks_grow_until_they_hold_a_state() -> None:
 
 def test_newer_versions_print_concurrency_times_length() -> None:
     rules = behaviour(ENGINES["vllm"], "0.25.1")
-    held = deployment(HYBRID_27B, max_model_len=262_144.0, kv_cache_memory_bytes=80.0 * GIB)
+    held = deployment(HYBRID_27B, total_gib=139.7, max_model_len=262_144.0, kv_cache_memory_bytes=80.0 * GIB)
     capacity = kv_capacity(HYBRID_27B, held, rules, memory_parts(HYBRID_27B, held, rules))
     assert float(capacity.capacity_tokens) == pytest.approx(float(capacity.max_concurrency) * 262_144, abs=1.0)
 

@@ -143,6 +143,7 @@ def test_a_deployment_that_starts() -> None:
             "free_memory_below_budget",
         ),
         (subject(DENSE_8B, "l4-24gb"), "context_does_not_fit"),
+        (subject(DENSE_8B, request=EngineRequest(kv_cache_memory_bytes=70 * GIB)), "no_room_for_kv"),
         (subject(DENSE_8B, layout=Layout(tensor=3.0)), "layout_illegal"),
         (subject(DENSE_8B, layout=Layout(pipeline=64.0)), "layout_illegal"),
         (subject(DENSE_8B, "mi300x-192gb", EngineRequest(name="tensorrt-llm")), "engine_unsupported"),
