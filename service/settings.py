@@ -28,6 +28,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """``HF_ENDPOINT``: the hub, or a mirror of it, that model ids outside the catalog are looked up at."""
     hub_enabled: bool = False
     """``SIZING_HUB_ENABLED``: whether they are looked up at all. Off: the service makes no outgoing request."""
+    hub_token: str | None = None
+    """``HF_TOKEN``: sent to the hub for gated models; never logged."""
     log_level: str = "INFO"
     """``SIZING_LOG_LEVEL``: DEBUG, INFO (a line per request), WARNING or ERROR."""
     workers: int = 1
@@ -102,6 +104,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         store_path=read("SIZING_STORE_PATH", Path, _default_store_path(environ)),
         hub_endpoint=read("HF_ENDPOINT", _url(("https", "http")), "https://huggingface.co"),
         hub_enabled=read("SIZING_HUB_ENABLED", _flag, False),  # noqa: FBT003 - the default of a flag
+        hub_token=read("HF_TOKEN", str, None),
         log_level=read("SIZING_LOG_LEVEL", _level, "INFO"),
         workers=read("SIZING_WORKERS", _workers, 1),
         bind=read("SIZING_BIND", str, None),

@@ -1,6 +1,6 @@
 """What a handler is told besides body and query: the snapshot it answers from, the language, the day."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import date
 from typing import Any, Generic, TypeVar
 
@@ -8,8 +8,12 @@ import msgspec
 
 from service import __version__
 from service.api.revisions import Revisions, Snapshot
+from service.hub import HubFailure, HubModel
 
 S = TypeVar("S")
+
+LookUp = Callable[[str], Awaitable[HubModel | HubFailure]]
+"""Asks the hub about a model id."""
 
 
 class Provenance(msgspec.Struct, frozen=True):
@@ -40,6 +44,8 @@ class Call(msgspec.Struct, Generic[S], frozen=True):
     """The day (UTC) for requests that give no ``evaluated_on``."""
     path: str
     """The path asked for, below any mount point."""
+    hub: HubModel | HubFailure | None = None
+    """What the hub told about the body's model, where no catalog has it and look-ups are on."""
 
 
 class Runtime(msgspec.Struct, frozen=True):
@@ -47,3 +53,5 @@ class Runtime(msgspec.Struct, frozen=True):
 
     revisions: Revisions[Any]
     today: Callable[[], date]
+    look_ups: list[LookUp] = []
+    """The hub's, where it is on; the only thing that a request may wait for."""

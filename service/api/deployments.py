@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from service.api.call import Call
 from service.api.resolve import (
     Gathered,
     NamedModel,
@@ -50,14 +51,15 @@ def needed(value: T | None) -> T:
     return value
 
 
-def read_deployment(body: DeploymentPart, snapshot: Snapshot, gathered: Gathered) -> Placed:
+def read_deployment(body: DeploymentPart, call: Call[Snapshot], gathered: Gathered) -> Placed:
     """Everything that ``body`` names.
 
     Raises:
         Refusal: unknown ids and contradictions, with those already ``gathered``, all reported together (422).
 
     """
-    model = read_model(body.model, snapshot, gathered)
+    snapshot = call.snapshot
+    model = read_model(body.model, snapshot, gathered, call.hub)
     accelerator = read_gpu(body.gpu, snapshot, gathered)
     weights = kv_cache = None
     if model is not None:

@@ -30,6 +30,7 @@ from service.api.call import Call, Runtime
 from service.api.conditional import conditional
 from service.api.encoding import encode
 from service.api.fault import Fault
+from service.api.hub_models import missing_model
 from service.api.listing import pinned_revision
 from service.api.problems import Refusal
 from service.api.query import NoQuery, QueryReader
@@ -151,7 +152,11 @@ def _endpoint(function: Callable[..., object], declared: Operation) -> Callable[
         for name in declared.path_names:
             given[name] = scope["path_params"][name].removeprefix("/")
         snapshot = runtime.revisions.at(pinned_revision(query)) if declared.uses_catalog else None
-        call: Call[Any] = Call(snapshot, language, runtime.today(), scope["path"])
+        hub = None
+        for look_up in runtime.look_ups:
+            missing = missing_model(given.get("body"), snapshot)
+            hub = None if missing is None else await look_up(missing)
+        call: Call[Any] = Call(snapshot, language, runtime.today(), scope["path"], hub)
         try:
             value = function(call, **given)
         except UnknownId as error:

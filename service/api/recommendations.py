@@ -72,7 +72,7 @@ def recommend_deployment(
     snapshot = call.snapshot
     gathered = Gathered()
     asked = gathered.attempt(lambda: _work(body))
-    model = read_model(body.model, snapshot, gathered)
+    model = read_model(body.model, snapshot, gathered, call.hub)
     weights = kv_cache = None
     if model is not None:
         weights = read_weights(body.weights, model, snapshot, gathered)
@@ -147,6 +147,9 @@ def recommend_deployment(
         assumptions=tuple(gathered.assumptions),
         provenance=provenance(snapshot, ask.evaluated_on),
     )
+
+
+RECOMMENDATION_OPERATIONS = (recommend_deployment,)
 
 
 def _work(body: RecommendationRequest) -> Work:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from service.api.fault import closest, fault_of
+from service.api.hub_models import hub_architecture, refuse
 from service.api.problems import Refusal
 from service.api.wire import AcceleratorSpec, ModelSpec
 from service.catalog.engines import behaviour
@@ -23,12 +24,16 @@ from service.domain.answer import Assumed
 from service.domain.architecture import Architecture
 from service.domain.engine import EngineBehaviour, EngineRequest
 from service.domain.errors import ImpossibleCombination, SizingError, UnknownId
+from service.domain.kv_cache import served_kv_format
 from service.domain.message import Message
 from service.domain.offer import Offer
 from service.domain.quantization import Quantization
-from service.domain.kv_cache import served_kv_format
+from service.hub import HubFailure, HubModel
 
 T = TypeVar("T")
+
+Hub = HubModel | HubFailure | None
+"""What a hub told about the body's model, if it was asked."""
 
 USABLE_SHARE = 0.992
 """Median of what torch sees over what the driver reports, over the catalog's cards with both prints."""
@@ -72,19 +77,26 @@ class Gathered:
         self.assumptions.append(Assumed(field, value, why))
 
 
-def read_model(named: str | ModelSpec, snapshot: Snapshot, gathered: Gathered) -> NamedModel | None:
-    """The model of a body: a catalog entry by any of its names, an inline config, or a size alone."""
+def read_model(named: str | ModelSpec, snapshot: Snapshot, gathered: Gathered, hub: Hub = None) -> NamedModel | None:
+    """The model of a body: a catalog entry by any of its names, what ``hub`` told of it, an inline config, or a size."""
     if isinstance(named, str):
-        return gathered.attempt(lambda: catalog_model(named, "/model", snapshot, gathered))
-    return gathered.attempt(lambda: _model_of_spec(named, snapshot, gathered))
+        return gathered.attempt(lambda: catalog_model(named, "/model", snapshot, gathered, hub))
+    return gathered.attempt(lambda: _model_of_spec(named, snapshot, gathered, hub))
 
 
-def catalog_model(name: str, pointer: str, snapshot: Snapshot, gathered: Gathered) -> NamedModel:
-    """The catalog entry that a name means, with the format that a repository's name tells."""
+def catalog_model(name: str, pointer: str, snapshot: Snapshot, gathered: Gathered, hub: Hub = None) -> NamedModel:
+    """The catalog entry that a name means, with the format that a repository's name tells; else the hub's."""
     match = resolve_model(name, snapshot.models)
     if match is None:
-        message = Message("unknown_model", {"id": name[:200]})
-        raise UnknownId(pointer, message, closest_models(name, snapshot.models))
+        suggestions = closest_models(name, snapshot.models)
+        if isinstance(hub, HubModel):
+            why = Message("model_from_hub", {"id": hub.id, "revision": hub.revision or "unknown"})
+            gathered.assume(pointer, hub.id, why)
+            size = None if hub.checkpoint_bytes is None else float(hub.checkpoint_bytes)
+            return NamedModel(id=hub.id, architecture=hub_architecture(hub), checkpoint_bytes=size)
+        if isinstance(hub, HubFailure):
+            raise refuse(hub, pointer, suggestions)
+        raise UnknownId(pointer, Message("unknown_model", {"id": name[:200]}), suggestions)
     if not match.exact:
         gathered.assume(pointer, match.model.id, match.how)
     return NamedModel(
@@ -95,14 +107,14 @@ def catalog_model(name: str, pointer: str, snapshot: Snapshot, gathered: Gathere
     )
 
 
-def _model_of_spec(spec: ModelSpec, snapshot: Snapshot, gathered: Gathered) -> NamedModel:
+def _model_of_spec(spec: ModelSpec, snapshot: Snapshot, gathered: Gathered, hub: Hub) -> NamedModel:
     if spec.config is not None:
         architecture = _under("/model/config", lambda: architecture_from_config(spec.config or {}))
         for field in architecture.estimated:
             gathered.assume(f"/model/config/{field}", None, Message("assumed_config_field", {"field": field}))
         model = NamedModel(id=spec.id or "model", architecture=architecture)
     elif spec.id is not None:
-        model = catalog_model(spec.id, "/model/id", snapshot, gathered)
+        model = catalog_model(spec.id, "/model/id", snapshot, gathered, hub)
     elif spec.parameters is not None:
         architecture = dense_stand_in(spec.parameters, snapshot.models)
         why = Message("assumed_dense_architecture", {"like": architecture.model_type, "layers": architecture.layers})
@@ -142,9 +154,7 @@ def catalog_gpu(name: str, pointer: str, snapshot: Snapshot, gathered: Gathered)
     """The accelerator that a name means; the choice among several is listed."""
     match = resolve_gpu(name, snapshot.gpu_index)
     if match is None:
-        raise UnknownId(
-            pointer, Message("unknown_gpu", {"id": name[:200]}), closest_gpus(name, snapshot.gpu_index)
-        )
+        raise UnknownId(pointer, Message("unknown_gpu", {"id": name[:200]}), closest_gpus(name, snapshot.gpu_index))
     if not match.exact:
         others = ", ".join(match.candidates[1:6]) or match.id
         code = "gpu_read_as_one_of" if len(match.candidates) > 1 else "gpu_read_as"
@@ -219,9 +229,9 @@ def read_behaviour(engine: EngineRequest, snapshot: Snapshot) -> EngineBehaviour
     return behaviour(snapshot.engines[engine.name], engine.version)
 
 
-def read_offer(offer_id: str, snapshot: Snapshot) -> Offer:
+def read_offer(offer_id: str, snapshot: Snapshot, pointer: str = "/offer") -> Offer:
     """The offer of an id. Raises ``UnknownId``."""
     offer = snapshot.offers.get(offer_id) or snapshot.offers.get(offer_id.lower())
     if offer is None:
-        raise UnknownId("/offer", Message("unknown_offer", {"id": offer_id[:200]}), closest(offer_id, snapshot.offers))
+        raise UnknownId(pointer, Message("unknown_offer", {"id": offer_id[:200]}), closest(offer_id, snapshot.offers))
     return offer

@@ -18,8 +18,8 @@ from service.api.wire import (
     VramBudgetRequest,
 )
 from service.catalog.snapshot import Snapshot
-from service.domain.calibration import profile_for
 from service.domain.answer import Assumed
+from service.domain.calibration import profile_for
 from service.domain.concurrency import (
     ActiveRequests,
     ConcurrencyEstimate,
@@ -38,7 +38,6 @@ from service.domain.verdict import Verdict, weigh
 from service.domain.vram_budget import VramBudget, vram_budget
 from service.domain.work import Work, work
 from service.domain.workload_fit import Asked
-
 
 A = TypeVar("A")
 
@@ -103,7 +102,7 @@ def estimate_vram_budget(call: Call[Snapshot], body: VramBudgetRequest, query: S
     A deployment that does not fit is an answer with verdict, reason and evaluated remedies, not an error.
     """
     del query
-    placed = read_deployment(body, call.snapshot, Gathered())
+    placed = read_deployment(body, call, Gathered())
     asked = None
     if body.context_tokens is not None and body.concurrent_sequences is not None:
         asked = Asked(body.context_tokens, body.concurrent_sequences)
@@ -120,7 +119,7 @@ def estimate_performance(call: Call[Snapshot], body: PerformanceRequest, query: 
     del query
     gathered = Gathered()
     asked = gathered.attempt(lambda: _work(body))
-    placed = read_deployment(body, call.snapshot, gathered)
+    placed = read_deployment(body, call, gathered)
     estimate = _timed(call.snapshot, placed, needed(asked))
     estimate = msgspec.structs.replace(
         estimate, assumptions=(*traffic_assumptions(body.traffic), *estimate.assumptions)
@@ -153,7 +152,7 @@ def estimate_concurrency(call: Call[Snapshot], body: ConcurrencyRequest, query: 
         engine=body.engine,
     )
     asked = gathered.attempt(lambda: _work(deployment))
-    placed = read_deployment(deployment, call.snapshot, gathered)
+    placed = read_deployment(deployment, call, gathered)
     timed = _timed(call.snapshot, placed, needed(asked))
     if timed.e2e_ms is None:
         return ConcurrencyAnswer(
@@ -198,9 +197,7 @@ def _work(body: PerformanceRequest) -> Work:
 
 def _timed(snapshot: Snapshot, placed: Placed, asked: Work) -> PerformanceEstimate:
     subject, behaviour = placed.subject, placed.subject.behaviour
-    profile = profile_for(
-        subject.accelerator, subject.weights, behaviour.engine, behaviour.version, snapshot.profiles
-    )
+    profile = profile_for(subject.accelerator, subject.weights, behaviour.engine, behaviour.version, snapshot.profiles)
     return performance(subject, weigh(subject), profile, asked, placed.engine.speculative, placed.assumptions)
 
 

@@ -61,6 +61,7 @@ def load_snapshot(folder: Path = PACKAGED) -> Snapshot:
 
     Raises:
         CatalogError: A file is broken or refers to something that no file holds; names the file and the place.
+
     """
     accelerators = load_accelerators(folder / "accelerators")
     quantizations = load_quantizations(folder / "quantizations.json")

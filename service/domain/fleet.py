@@ -55,11 +55,9 @@ def layouts(gpus_max: int) -> list[tuple[int, int, int, int]]:
     Pipeline stages multiply tensor groups; data ranks (attention replicated, experts spread) come with single-card
     tensor groups, the "wide expert parallel" layout. Expert parallelism without data ranks is tensor x expert.
     """
-    found = []
+    found: list[tuple[int, int, int, int]] = []
     for tensor in _TENSOR:
-        for pipeline in _PIPELINE:
-            if tensor * pipeline <= gpus_max:
-                found.append((tensor, pipeline, 1, 0))
+        found.extend((tensor, pipeline, 1, 0) for pipeline in _PIPELINE if tensor * pipeline <= gpus_max)
         if 1 < tensor <= gpus_max:
             found.append((tensor, 1, 1, 1))
             found.append((1, 1, tensor, 1))

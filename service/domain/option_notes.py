@@ -1,5 +1,7 @@
 """Why an option stands where it does, and what could go wrong with it: messages from its own numbers."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from service.domain.message import Message
@@ -42,33 +44,35 @@ def reasons(searched: Searched, written: Written, rank: int) -> tuple[Message, .
 
 def risks(searched: Searched, written: Written) -> tuple[Message, ...]:
     """Everything that could make the choice wrong, the gravest first."""
-    ask, subject, view = searched.ask, written.subject, written.view
-    survivor = int(searched.options.survivor[written.option])
-    found: list[Message] = []
+    return (*_risks_of_estimates(written), *_risks_of_offer(written.view), *_risks_of_layout(searched, written))
+
+
+def _risks_of_estimates(written: Written) -> Iterator[Message]:
+    weights, accelerator = written.subject.weights, written.subject.accelerator
     if not written.safe:
-        found.append(Message("risk_targets_not_safe"))
-    if subject.weights.quality_risk not in _LOW_RISK:
-        found.append(
-            Message("risk_weight_format", {"weights": subject.weights.id, "risk": subject.weights.quality_risk})
-        )
+        yield Message("risk_targets_not_safe")
+    if weights.quality_risk not in _LOW_RISK:
+        yield Message("risk_weight_format", {"weights": weights.id, "risk": weights.quality_risk})
+    if accelerator.memory_basis == "estimated":
+        yield Message("risk_memory_estimated", {"gpu": accelerator.id})
+
+
+def _risks_of_offer(view: OfferView) -> Iterator[Message]:
     if view.age_days is not None and view.stale:
-        found.append(Message("risk_stale_price", {"days": view.age_days, "as_of": view.as_of or ""}))
+        yield Message("risk_stale_price", {"days": view.age_days, "as_of": view.as_of or ""})
     if "price_outlier" in view.flags:
-        found.append(Message("risk_price_outlier"))
+        yield Message("risk_price_outlier")
     if view.availability != "in_stock":
-        found.append(Message("risk_stock_unknown", {"provider": view.provider}))
-    if float(searched.found.replicas.spare) == 0.0 and ask.question.work.kind == "interactive":
-        found.append(Message("risk_no_spare"))
+        yield Message("risk_stock_unknown", {"provider": view.provider})
+    if view.tenancy == "marketplace":
+        yield Message("risk_marketplace")
+
+
+def _risks_of_layout(searched: Searched, written: Written) -> Iterator[Message]:
+    if searched.ask.question.spare == 0.0 and searched.ask.question.work.kind == "interactive":
+        yield Message("risk_no_spare")
     idle = int(searched.options.idle_gpus[written.option])
     if idle:
-        found.append(
-            Message("risk_idle_gpus", {"gpus": idle, "instances": int(searched.options.instances[written.option])})
-        )
-    if subject.accelerator.memory_basis == "estimated":
-        found.append(Message("risk_memory_estimated", {"gpu": subject.accelerator.id}))
-    if view.tenancy == "marketplace":
-        found.append(Message("risk_marketplace"))
-    if as_float(subject.deployment.layout.pipeline) > 1.0:
-        found.append(Message("risk_pipeline"))
-    del survivor
-    return tuple(found)
+        yield Message("risk_idle_gpus", {"gpus": idle, "instances": int(searched.options.instances[written.option])})
+    if as_float(written.subject.deployment.layout.pipeline) > 1.0:
+        yield Message("risk_pipeline")

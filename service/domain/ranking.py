@@ -9,9 +9,9 @@ from service.domain.market import Market
 from service.domain.numeric import FloatArray
 from service.domain.options import Options
 from service.domain.packing import pack
+from service.domain.question import Question
 from service.domain.recommendation import Objective
 from service.domain.replicas import replicas_for
-from service.domain.question import Question
 from service.domain.search import Found
 
 SCENARIOS = (0.5, 1.0, 2.0)

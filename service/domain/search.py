@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.domain.calibration import Profile, Profiles, profile_for, stacked
 from service.domain.batching import Serving
+from service.domain.calibration import Profile, Profiles, profile_for, stacked
 from service.domain.candidates import ALIVE, STAGE, Candidates, candidates
 from service.domain.columns import joined, take
 from service.domain.deployment import Deployment, MemoryParts
