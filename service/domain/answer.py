@@ -26,3 +26,8 @@ class Assumed(msgspec.Struct, frozen=True):
     """JSON pointer of the request field."""
     value: str | int | float | bool | None
     why: Message
+
+
+def significant(value: float, digits: int = 6) -> float:
+    """``value`` to so many significant digits: bounds and curves claim no more."""
+    return float(f"{value:.{digits}g}")

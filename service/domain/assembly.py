@@ -65,6 +65,7 @@ def assemble(  # noqa: PLR0913 - the parts of a deployment
         behaviour=behaviour,
         deployment=deployment,
         checkpoint_bytes=checkpoint_bytes,
+        request=engine,
     )
     return subject, assumed
 

@@ -7,9 +7,6 @@ from service.domain.numeric import Number
 from service.domain.request_shape import RequestShape
 from service.domain.strata import STRATUM_WEIGHTS
 
-SPARSE_TOKENS = 2048.0
-"""Tokens that a sparse-attention layer (one with index keys) reads per query: ``index_topk`` of DeepSeek-V3.2."""
-
 ABSORBED_VALUE_SHARE = 8.0 / 9.0
 """Latent attention decodes on the cached entry itself: keys of all 576 elements, values of the 512 not rotary."""
 
@@ -22,7 +19,7 @@ def visible_tokens(layers: CacheLayers, tokens: float) -> float:
         return float(layers.window_tokens)
     if layers.kind not in GROWING:
         return min(tokens, float(layers.window_tokens))
-    return min(tokens, SPARSE_TOKENS) if layers.extra_bytes_per_token else tokens
+    return min(tokens, float(layers.sparse_tokens)) if layers.sparse_tokens else tokens
 
 
 def cache_read_bytes(architecture: Architecture, deployment: Deployment, tokens: float) -> Number:

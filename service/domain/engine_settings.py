@@ -19,7 +19,7 @@ LONG_CONTEXT_TOKENS = 32_768
 """Above this length vLLM V0 turns chunked prefill on by itself (vllm issue 10517)."""
 
 
-def resolve_settings(  # noqa: C901, PLR0913, PLR0917 - one field a line; the six things a default may depend on
+def resolve_settings(  # noqa: C901, PLR0913 - one field a line; the six things a default may depend on
     request: EngineRequest,
     architecture: Architecture,
     accelerator: Accelerator,

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from service.domain.answer import Basis, Interval
+from service.domain.answer import Basis, Interval, significant
 from service.domain.batching import Serving
 from service.domain.calibration import Profile
 from service.domain.latency import LEVELS, Level, e2e_s, root_of_squares, tpot_s, ttft_s
@@ -99,7 +99,7 @@ def latency(values: dict[Level, float], spread: float, basis: Basis) -> Latency:
 
 def interval(value: float, spread: float, basis: Basis) -> Interval:
     """The 90 % interval value / spread .. value x spread."""
-    return Interval(low=value / spread, high=value * spread, basis=basis)
+    return Interval(low=significant(value / spread), high=significant(value * spread), basis=basis)
 
 
 def basis_of(profile: Profile) -> Basis:

@@ -1,13 +1,14 @@
 """How a deployment behaves from idle to full: rate, latency and throughput at rising loads."""
 
 import msgspec
+import numpy as np
 
+from service.domain.answer import significant
 from service.domain.batching import Serving
 from service.domain.latency import delays, load_at, tpot_s, ttft_s
-from service.domain.numeric import as_float
 from service.domain.units import MS_PER_S
 
-FRACTIONS = (0.02, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 0.95)
+FRACTIONS = (0.02, 0.1, 0.25, 0.45, 0.65, 0.8, 0.95)
 """Of the batch's ceiling."""
 
 
@@ -24,19 +25,24 @@ class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_curve(service: Serving, fractions: tuple[float, ...] = FRACTIONS) -> tuple[CurvePoint, ...]:
     """Loads at fractions of the largest batch, in rising order (one deployment)."""
-    points = []
-    for fraction in fractions:
-        load = load_at(service, service.limit.batch * fraction)
-        parts = delays(service, load)
-        rate = as_float(load.rate)
-        stay_s = as_float(parts.ttft_mean_s) + (service.shape.output.mean - 1.0) * as_float(parts.tpot_mean_s)
-        points.append(
-            CurvePoint(
-                requests_per_second=rate,
-                concurrency=rate * stay_s,
-                ttft_ms_p95=as_float(ttft_s(service, load, parts, "p95")) * MS_PER_S,
-                tpot_ms_p95=as_float(tpot_s(parts, "p95")) * MS_PER_S,
-                output_tokens_per_second=rate * service.shape.output.mean,
-            )
+    load = load_at(service, service.limit.batch * np.array(fractions))
+    parts = delays(service, load)
+    stay_s = parts.ttft_mean_s + (service.shape.output.mean - 1.0) * parts.tpot_mean_s
+    columns = (
+        load.rate,
+        load.rate * stay_s,
+        ttft_s(service, load, parts, "p95") * MS_PER_S,
+        tpot_s(parts, "p95") * MS_PER_S,
+        load.rate * service.shape.output.mean,
+    )
+    rows = np.stack([np.broadcast_to(column, len(fractions)) for column in columns], axis=1).tolist()
+    return tuple(
+        CurvePoint(
+            requests_per_second=significant(rate),
+            concurrency=significant(concurrency),
+            ttft_ms_p95=significant(ttft_ms),
+            tpot_ms_p95=significant(tpot_ms),
+            output_tokens_per_second=significant(output),
         )
-    return tuple(points)
+        for rate, concurrency, ttft_ms, tpot_ms, output in rows
+    )

@@ -20,14 +20,14 @@ def lesser(a: Number, b: Number) -> Number:
     """Element-wise minimum."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.minimum(a, b)
-    return a if a <= b else b
+    return min(a, b)
 
 
 def greater(a: Number, b: Number) -> Number:
     """Element-wise maximum."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.maximum(a, b)
-    return a if a >= b else b
+    return max(a, b)
 
 
 def clamp(value: Number, low: Number, high: Number) -> Number:

@@ -12,6 +12,8 @@ from service.domain.calibration import profile_for
 from service.domain.columns import at
 from service.domain.cost import CostProjectionRequest, Throughput
 from service.domain.cost_projection import cost_projection
+from service.domain.demand import traffic_assumptions
+from service.domain.demand import traffic_assumptions
 from service.domain.deployment import Layout
 from service.domain.numeric import as_float
 from service.domain.offer import Offer, Provider
@@ -65,6 +67,7 @@ def write_option(searched: Searched, option: int, rank: int) -> Recommendation:
         choice.checkpoint_bytes,
         question.draft,
     )
+    assumed = (*ask.model_assumptions, *assumed)
     traffic = share_of(ask.traffic, float(found.share[survivor]), as_float(replicas.serving), ask.calls)
     estimate = _performance(searched, subject, traffic, assumed)
     costs = cost_request(searched, option)
@@ -116,7 +119,8 @@ def _performance(
     question, behaviour = searched.ask.question, subject.behaviour
     profile = profile_for(subject.accelerator, subject.weights, behaviour.engine, behaviour.version, searched.profiles)
     asked = work(traffic, question.work.targets, question.work.application, question.work.kind)
-    return performance(subject, weigh(subject), profile, asked, question.engine.speculative, assumed)
+    assumptions = (*traffic_assumptions(traffic), *assumed)
+    return performance(subject, weigh(subject), profile, asked, question.engine.speculative, assumptions)
 
 
 def share_of(traffic: Traffic, share: float, serving: float, calls: float) -> Traffic:

@@ -12,12 +12,11 @@ def pareto_front(costs: FloatArray) -> list[int]:
     """
     order = np.lexsort(tuple(costs[:, column] for column in range(costs.shape[1] - 1, -1, -1)))
     kept: list[int] = []
-    front = np.empty((0, costs.shape[1]))
-    for row in order:
-        candidate = costs[row]
+    front: list[list[float]] = []
+    for row, candidate in zip(order.tolist(), costs[order].tolist(), strict=True):
         # Sorted by the first column, so only rows already kept can dominate (or equal) this one.
-        if front.size and bool(np.any(np.all(front <= candidate, axis=1))):
+        if any(all(a <= b for a, b in zip(other, candidate, strict=True)) for other in front):
             continue
-        kept.append(int(row))
-        front = np.vstack([front, candidate])
+        kept.append(row)
+        front.append(candidate)
     return kept

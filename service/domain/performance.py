@@ -107,7 +107,7 @@ _UNIFORM: dict[Level, float] = {"mean": 0.5, "p50": 0.5, "p95": 0.95, "p99": 0.9
 """A queue that grows steadily: waits are spread evenly up to the last."""
 
 
-def performance(  # noqa: PLR0913, PLR0917 - a deployment, its memory and profile, and what is asked of it
+def performance(  # noqa: PLR0913 - a deployment, its memory and profile, and what is asked of it
     subject: Subject,
     outcome: Outcome,
     profile: Profile,

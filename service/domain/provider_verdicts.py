@@ -1,16 +1,18 @@
 """Every provider on the same workload: its best option, or why it has none, and what to ask it."""
 
 from collections import Counter
+from functools import lru_cache
 
 from service.domain.columns import at
+from service.domain.market import Market, OpenOffers
 from service.domain.message import Message
 from service.domain.offer_terms import provider_refusal
 from service.domain.provider_questions import offer_questions, questions
 from service.domain.recommendation import ProviderOption, ProviderVerdict
 from service.domain.searched import Searched
 
-MOST_QUESTIONS = 6
-"""Of one provider here; `GET /v1/providers/{id}` tells all that is unknown."""
+MOST_QUESTIONS = 2
+"""Of one provider here; a recommendation of it asks all, and `GET /v1/providers/{id}` tells all that is unknown."""
 
 NO_OFFER = "no_offer"
 NOT_SUITED = "no_suitable_option"
@@ -22,7 +24,7 @@ def provider_verdicts(searched: Searched) -> list[ProviderVerdict]:
     for option in searched.order.tolist():
         best.setdefault(searched.market.offers[int(searched.options.offer[option])].provider, option)
     ranks = {provider: rank for rank, provider in enumerate(best, start=1)}
-    refused = _refusals(searched)
+    refused = _refusals(searched.market, searched.open)
     rows = []
     for provider_id, provider in sorted(searched.market.providers.items()):
         option = best.get(provider_id)
@@ -59,13 +61,13 @@ def _option(searched: Searched, option: int) -> ProviderOption:
     )
 
 
-def _refusals(searched: Searched) -> dict[str, str]:
+@lru_cache(maxsize=64)
+def _refusals(market: Market, open_: OpenOffers) -> dict[str, str]:
     """Why a provider without an option has none: it is not proven, its offers are refused, or none of them suits."""
-    market = searched.market
     codes: dict[str, Counter[str]] = {}
-    open_ = set(searched.open.index.tolist())
+    left = set(open_.index.tolist())
     for position, offer in enumerate(market.offers):
-        reason = NOT_SUITED if position in open_ else searched.open.refusals[position].code
+        reason = NOT_SUITED if position in left else open_.refusals[position].code
         codes.setdefault(offer.provider, Counter())[reason] += 1
     found = {}
     for provider_id, provider in market.providers.items():

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from service.domain.answer import Assumed
 from service.domain.architecture import Architecture
 from service.domain.candidates import WeightChoice
 from service.domain.engine import EngineBehaviour, EngineRequest
@@ -50,6 +51,8 @@ class Ask(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Id that the engine loads."""
     model_reference: object
     """The model as the caller named it, for replays."""
+    model_assumptions: tuple[Assumed, ...]
+    """What had to be assumed to read it; every answer about it lists this."""
     traffic: Traffic
     calls: float
     """Calls of the model for one request of a user."""

@@ -26,7 +26,7 @@ from service.domain.search import find
 from service.domain.searched import Searched
 from service.domain.units import MS_PER_S
 
-MOST_PARETO_POINTS = 20
+MOST_PARETO_POINTS = 12
 
 
 class Recommendations(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Recommendations(msgspec.Struct, frozen=True, kw_only=True):
 
     recommendations: list[Recommendation]
     pareto: list[ParetoPoint]
-    """Cheapest first, at most 20."""
+    """Cheapest first, at most 12."""
     rejected: list[Rejection]
     by_provider: list[ProviderVerdict]
     revisit_when: list[RevisitWhen]
@@ -76,11 +76,13 @@ def pareto(searched: Searched) -> list[ParetoPoint]:
     found, priced = searched.found, searched.options
     if not searched.order.size:
         return []
-    survivor = priced.survivor[searched.order]
-    costs = np.column_stack(
-        [priced.monthly_usd[searched.order], found.ttft_p95_s[survivor], found.tpot_p95_s[survivor]]
-    )
-    front = [int(searched.order[row]) for row in pareto_front(costs)[:MOST_PARETO_POINTS]]
+    # Options of one candidate differ in price alone: the first in order of price stands for all.
+    by_price = searched.order[np.argsort(priced.monthly_usd[searched.order], kind="stable")]
+    _, first = np.unique(priced.survivor[by_price], return_index=True)
+    cheapest = by_price[np.sort(first)]
+    survivor = priced.survivor[cheapest]
+    costs = np.column_stack([priced.monthly_usd[cheapest], found.ttft_p95_s[survivor], found.tpot_p95_s[survivor]])
+    front = [int(cheapest[row]) for row in pareto_front(costs)[:MOST_PARETO_POINTS]]
     return [_pareto_point(searched, option) for option in front]
 
 

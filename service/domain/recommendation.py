@@ -176,7 +176,7 @@ class RejectionDetail(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
 
 
-class Rejection(msgspec.Struct, frozen=True, kw_only=True):
+class Rejection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An accelerator without an option, or an offer that was not considered."""
 
     gpu: str
@@ -185,6 +185,7 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     would_fit_if: dict[str, object] | None
     """A change of the request that was evaluated and makes it an option; null: none of those tried does."""
     offer_id: str | None = None
+    """Given where an offer, not an accelerator, is rejected."""
 
 
 class ProviderOption(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+from service.domain.answer import significant
 from service.domain.candidates import ALIVE, STAGES
 from service.domain.fleet import IntArray
 from service.domain.message import Message
@@ -23,7 +24,6 @@ _MEMORY = frozenset({"weights_exceed_memory", "no_room_for_kv", "context_does_no
 _TARGETS = {"ttft_too_high": "ttft_ms", "tpot_too_high": "tpot_ms", "e2e_too_high": "e2e_ms"}
 _MARGIN = 1.1
 """A relaxed target leaves this much over the idle latency, so that some load can run under it."""
-_DIGITS = 6
 
 
 def rejections(searched: Searched) -> list[Rejection]:
@@ -112,11 +112,14 @@ def _nearest_candidates(searched: Searched) -> IntArray:
 
 def _fits_with(searched: Searched) -> dict[int, str]:
     """Accelerators whose memory holds the model in a smaller weight format: the first of ``smaller`` that does."""
+    smaller = searched.ask.smaller
+    if not smaller:
+        return {}
+    question = msgspec.structs.replace(searched.ask.question, choices=smaller)
+    owners, choices, stages = memory_stages(question, searched.fleet)
     found: dict[int, str] = {}
-    for choice in searched.ask.smaller:
-        question = msgspec.structs.replace(searched.ask.question, choices=(choice,))
-        owners, stages = memory_stages(question, searched.fleet)
-        for owner in np.unique(owners[stages == ALIVE]).tolist():
+    for position, choice in enumerate(smaller):
+        for owner in np.unique(owners[(stages == ALIVE) & (choices == position)]).tolist():
             found.setdefault(owner, choice.quantization.id)
     return found
 
@@ -175,4 +178,4 @@ def _detail_of(reason: Message) -> RejectionDetail | None:
 
 
 def _number(value: float) -> float | None:
-    return None if np.isnan(value) else round(float(value), _DIGITS)
+    return None if np.isnan(value) else significant(float(value))

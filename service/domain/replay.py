@@ -43,10 +43,12 @@ def replay(ask: Ask, subject: Subject, traffic: Traffic, costs: CostProjectionRe
 
 
 def _given(part: msgspec.Struct) -> dict[str, object]:
-    """A request part without the members that stand at null or nothing."""
-    members = cast("dict[str, object]", msgspec.to_builtins(part))
-    return {
-        name: {key: inner for key, inner in value.items() if inner is not None} if isinstance(value, dict) else value
-        for name, value in members.items()
-        if value is not None
-    }
+    """A request part without the members that stand at their defaults."""
+    defaults = dict(zip(reversed(part.__struct_fields__), reversed(part.__struct_defaults__), strict=False))
+    found: dict[str, object] = {}
+    # The members of a tagged part begin with its tag, which is no field.
+    for name, member in cast("dict[str, object]", msgspec.to_builtins(part)).items():
+        value = getattr(part, name, member)
+        if name not in defaults or value != defaults[name]:
+            found[name] = _given(value) if isinstance(value, msgspec.Struct) else member
+    return found

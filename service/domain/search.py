@@ -109,10 +109,10 @@ def find(question: Question, fleet: Fleet, sold: NDArray[np.bool_], profiles: Pr
     )
 
 
-def memory_stages(question: Question, fleet: Fleet) -> tuple[IntArray, NDArray[np.int64]]:
-    """Accelerator of each candidate, and its stage as far as layouts and memory tell."""
+def memory_stages(question: Question, fleet: Fleet) -> tuple[IntArray, IntArray, NDArray[np.int64]]:
+    """Accelerator and weight choice of each candidate, and its stage as far as layouts and memory tell."""
     everything, _, _ = _weigh(question, fleet)
-    return everything.accelerator, everything.fate.stage
+    return everything.accelerator, everything.choice, everything.fate.stage
 
 
 def _weigh(question: Question, fleet: Fleet) -> tuple[Candidates, IntArray, MemoryParts]:

@@ -15,7 +15,7 @@ MOST_SEQUENCES = 1e9
 """Stands for no bound: a model without a cache runs any number of requests as far as memory goes."""
 
 
-def serving(  # noqa: PLR0913, PLR0917 - everything that a service is made of
+def serving(  # noqa: PLR0913 - everything that a service is made of
     architecture: Architecture,
     deployment: Deployment,
     behaviour: EngineBehaviour,

@@ -50,18 +50,21 @@ def precision(
 
     ``weights`` is the format served (give the checkpoint's own where nothing else is asked for). A class it does not
     quantize stays in ``architecture.dtype``; a checkpoint's own list of unquantized classes wins where the format is
-    the checkpoint's. ``kv_cache`` is the format of cached keys and values (``served_kv_format`` resolves ``auto``).
+    the checkpoint's, and so do the bits of classes it stores in another format. ``kv_cache`` is the format of cached keys and values (``served_kv_format`` resolves ``auto``).
     ``checkpoint_bytes`` (the safetensors total) rescales the checkpoint's own format to what is stored.
     """
     base = FLOAT_BYTES.get(architecture.dtype, 2.0)
     published = weights.id == architecture.checkpoint_format
     kept = architecture.unquantized if published else None
+    stored = dict(architecture.stored_bits) if published else {}
     quantized = weights.bits_per_weight / 8.0
     by_class: dict[TensorClass, Number] = {}
     for field in msgspec.structs.fields(architecture.parameters):
         name = cast("TensorClass", field.name)
         if weights.id in FLOAT_BYTES:
             by_class[name] = FLOAT_BYTES[weights.id]
+        elif name in stored:
+            by_class[name] = stored[name] / 8.0
         elif kept is not None:
             by_class[name] = base if name in kept else quantized
         else:

@@ -274,7 +274,7 @@ def test_the_application_adds_to_what_the_user_sees() -> None:
 
 def test_the_curve_rises() -> None:
     curve = estimate(at(1)).curve
-    assert len(curve) == 8
+    assert len(curve) == 7
     for name in ("requests_per_second", "concurrency", "ttft_ms_p95", "tpot_ms_p95", "output_tokens_per_second"):
         values = [getattr(point, name) for point in curve]
         assert values == sorted(values), name

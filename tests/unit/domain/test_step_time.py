@@ -59,7 +59,7 @@ def test_windows_latents_and_states_read_what_they_hold() -> None:
 
 
 def test_sparse_attention_reads_its_index_and_a_selection() -> None:
-    sparse = CacheLayers(kind="latent", layers=1, elements_per_head=576, extra_bytes_per_token=132)
+    sparse = CacheLayers(kind="latent", layers=1, elements_per_head=576, extra_bytes_per_token=132, sparse_tokens=2048)
     read = as_float(cache_read_bytes(with_cache(sparse), deployment(), 100_000.0))
     assert read == 2048 * 576 * 2 + 100_000 * 132
 
