@@ -43,6 +43,8 @@ from service.domain.work import Work, work
 SMALLER_FORMATS = ("fp8", "awq-int4", "nvfp4")
 """Weight formats tried on cards that are too small, in order of least harm."""
 UNLIMITED = float("inf")
+_OF_DEPLOYMENT = ("/model", "/engine/speculative")
+"""What had to be assumed of the models also stands in the answers of the single endpoints."""
 
 
 class RecommendationQuery(SizingQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,12 +85,14 @@ def recommend_deployment(
     engine = body.engine or EngineRequest()
     draft = read_draft(engine, snapshot, gathered)
     gathered.check()
+    told = tuple(one for one in gathered.assumptions if one.field.startswith(_OF_DEPLOYMENT))
 
     workload, served = needed(asked), needed(model)
     behaviour = read_behaviour(engine, snapshot)
     if engine.version is None:
         why = Message("default_engine_version", {"engine": behaviour.engine, "version": behaviour.version})
         gathered.assume("/engine/version", behaviour.version, why)
+    engine = msgspec.structs.replace(engine, version=behaviour.version)
     if engine.max_model_len is None and engine.ctx_size is None:
         longest = max(int(np.ceil(workload.input.max + workload.output.max)), 1)
         engine = msgspec.structs.replace(engine, max_model_len=longest)
@@ -98,6 +102,7 @@ def recommend_deployment(
     ask = Ask(
         model=served.id,
         model_reference=msgspec.to_builtins(body.model),
+        model_assumptions=told,
         traffic=body.traffic,
         calls=1.0 if body.application is None else body.application.llm_calls_per_request,
         question=Question(

@@ -13,7 +13,6 @@ from service.domain.columns import at
 from service.domain.cost import CostProjectionRequest, Throughput
 from service.domain.cost_projection import cost_projection
 from service.domain.demand import traffic_assumptions
-from service.domain.demand import traffic_assumptions
 from service.domain.deployment import Layout
 from service.domain.numeric import as_float
 from service.domain.offer import Offer, Provider
