@@ -26,6 +26,7 @@ from service.api.wire import Constraints, OperationPart, RecommendationRequest
 from service.catalog.providers import closest_providers, resolve_provider
 from service.catalog.snapshot import Snapshot
 from service.domain.answer import Assumed
+from service.domain.architecture import Architecture
 from service.domain.candidates import WeightChoice
 from service.domain.concurrency import DEFAULT_HEADROOM
 from service.domain.demand import check_targets, traffic_assumptions
@@ -230,6 +231,10 @@ def _choices(  # noqa: PLR0913 - what decides the formats
     if body.weights is not None:
         return (own,)
     choices = [own]
+    if weights.id == "bf16":
+        half = _choice(snapshot.quantizations["fp16"], model, kv_cache)
+        choices.append(msgspec.structs.replace(half, instead_of=0))
+        gathered.assume("/weights", "fp16", Message("assumed_half_precision"))
     if weights.id in FLOAT_BYTES:
         fp8 = _choice(snapshot.quantizations["fp8"], model, kv_cache)
         choices.append(msgspec.structs.replace(fp8, native_only=True))
@@ -240,23 +245,40 @@ def _choices(  # noqa: PLR0913 - what decides the formats
 def _published(
     model: NamedModel, have: Iterable[str], kv_cache: Quantization, snapshot: Snapshot, gathered: Gathered
 ) -> list[WeightChoice]:
-    """Quantized checkpoints of the model that the catalog knows."""
+    """Quantized checkpoints of the model that the catalog knows, those that hold its very tensors."""
     seen = set(have)
     found = []
     for other in snapshot.quantized_checkpoints.get(model.id, ()):
         name = other.architecture.checkpoint_format
-        if name in seen:
+        if name in seen or not _same_tensors(model.architecture, other.architecture):
             continue
         seen.add(name)
         choice = WeightChoice(
             quantization=snapshot.quantizations[name],
             precision=precision(other.architecture, snapshot.quantizations[name], kv_cache, other.checkpoint_bytes),
             checkpoint=other.id,
+            architecture=other.architecture,
             checkpoint_bytes=other.checkpoint_bytes,
         )
         found.append(choice)
         gathered.assume("/weights", name, Message("assumed_published_checkpoint", {"checkpoint": other.id}))
     return found
+
+
+_STORED = (
+    "checkpoint_format",
+    "checkpoint_kv_cache",
+    "unquantized",
+    "stored_bits",
+    "estimated",
+    "max_position_embeddings",
+)
+"""How a repository stores or describes a model, rather than what it computes."""
+
+
+def _same_tensors(one: Architecture, other: Architecture) -> bool:
+    """Whether two architectures differ in storage alone, so that one search holds for both."""
+    return all(getattr(one, name) == getattr(other, name) for name in one.__struct_fields__ if name not in _STORED)
 
 
 def _choice(weights: Quantization, model: NamedModel, kv_cache: Quantization) -> WeightChoice:

@@ -36,8 +36,12 @@ class WeightChoice(msgspec.Struct, frozen=True):
     precision: Precision
     checkpoint: str | None = None
     """Repository that publishes the model in this format, where it is not the one asked for."""
+    architecture: Architecture | None = None
+    """Of that repository: the same tensors, stored in other formats."""
     checkpoint_bytes: float | None = None
     """Its size, where known."""
+    instead_of: int | None = None
+    """Position of the choice that this one stands in for on cards that cannot run that (fp16 for bf16)."""
     native_only: bool = False
     """Only on cards whose matrix units compute in it: an engine's own fp8 is no gain elsewhere."""
 

@@ -56,7 +56,7 @@ def write_option(searched: Searched, option: int, rank: int) -> Recommendation:
     layout, replicas = at(found.deployment.layout, survivor), at(found.replicas, survivor)
     subject, assumed = assemble(
         choice.checkpoint or ask.model,
-        question.architecture,
+        choice.architecture or question.architecture,
         searched.fleet.accelerators[searched.owner(option)],
         layout,
         choice.quantization,
@@ -66,7 +66,8 @@ def write_option(searched: Searched, option: int, rank: int) -> Recommendation:
         choice.checkpoint_bytes,
         question.draft,
     )
-    assumed = (*ask.model_assumptions, *assumed)
+    if choice.checkpoint is None:
+        assumed = (*ask.model_assumptions, *assumed)
     traffic = share_of(ask.traffic, float(found.share[survivor]), as_float(replicas.serving), ask.calls)
     estimate = _performance(searched, subject, traffic, assumed)
     costs = cost_request(searched, option)
@@ -107,7 +108,7 @@ def write_option(searched: Searched, option: int, rank: int) -> Recommendation:
         risks=risks(searched, written),
         verify=(*offer_questions(offer, provider), *questions(provider)),
         cold_start_s=round(weight_gb(question.architecture, choice) * GB / LOAD_BYTES_PER_S + ENGINE_START_S, 1),
-        replay=replay(ask, subject, traffic, costs),
+        replay=replay(ask, choice.checkpoint or ask.model_reference, subject, traffic, costs),
     )
 
 

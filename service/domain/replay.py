@@ -12,11 +12,14 @@ from service.domain.subject import Subject
 from service.domain.workload import Traffic
 
 
-def replay(ask: Ask, subject: Subject, traffic: Traffic, costs: CostProjectionRequest) -> Replay:
-    """Requests of a VRAM budget, of a performance estimate at one replica's share, and of a cost projection."""
+def replay(ask: Ask, model: object, subject: Subject, traffic: Traffic, costs: CostProjectionRequest) -> Replay:
+    """Requests of a VRAM budget, of a performance estimate at one replica's share, and of a cost projection.
+
+    ``model`` names it as the caller did, or the repository that publishes it in the option's format.
+    """
     layout = subject.deployment.layout
     deployment: dict[str, object] = {
-        "model": ask.model_reference,
+        "model": model,
         "gpu": subject.accelerator.id,
         "weights": subject.weights.id,
         "kv_cache": subject.kv_cache.id,

@@ -106,7 +106,8 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ) = None
     concurrent_requests: (
         Annotated[
-            float, Meta(ge=1, le=1e7, description="Requests always in progress: each answer is followed by a request.")
+            float,
+            Meta(ge=0.01, le=1e7, description="Requests always in progress: each answer is followed by a request."),
         ]
         | None
     ) = None
