@@ -63,7 +63,7 @@ def read_deployment(body: DeploymentPart, call: Call[Snapshot], gathered: Gather
     accelerator = read_gpu(body.gpu, snapshot, gathered)
     weights = kv_cache = None
     if model is not None:
-        weights = read_weights(body.weights, model, snapshot, gathered)
+        weights = read_weights(body.weights, model, snapshot, gathered, accelerator)
         kv_cache = read_kv_cache(body.kv_cache, model, snapshot, gathered)
     engine = body.engine or EngineRequest()
     draft = read_draft(engine, snapshot, gathered)

@@ -27,7 +27,7 @@ from service.domain.errors import ImpossibleCombination, SizingError, UnknownId
 from service.domain.kv_cache import served_kv_format
 from service.domain.message import Message
 from service.domain.offer import Offer
-from service.domain.quantization import Quantization
+from service.domain.quantization import Quantization, runs_on
 from service.hub import HubFailure, HubModel
 
 T = TypeVar("T")
@@ -194,16 +194,23 @@ PCIE4 = Interconnect("pcie4", 31.5)
 """PCIe 4.0 x16, one direction."""
 
 
-def read_weights(name: str | None, model: NamedModel, snapshot: Snapshot, gathered: Gathered) -> Quantization | None:
-    """The weight format of a body; by default what the checkpoint, or the repository's name, says."""
+def read_weights(
+    name: str | None, model: NamedModel, snapshot: Snapshot, gathered: Gathered, accelerator: Accelerator | None = None
+) -> Quantization | None:
+    """The weight format of a body; by default what the checkpoint, or the repository's name, says.
+
+    Where ``accelerator`` has no bf16, engines load such a checkpoint as fp16, and so does the default.
+    """
     own = model.weights or model.architecture.checkpoint_format
     found = None if name is None else resolve_quantization(name, snapshot.quantization_index)
     if name is not None and (found is None or (found != AUTO and not snapshot.quantizations[found].quantizes)):
         gathered.attempt(lambda: _unknown_format("/weights", name, snapshot, weights=True))
         return None
     if found is None or found == AUTO:
-        gathered.assume("/weights", own, Message("assumed_checkpoint_format", {"weights": own}))
-        found = own
+        found, why = own, Message("assumed_checkpoint_format", {"weights": own})
+        if own == "bf16" and accelerator is not None and runs_on(accelerator, snapshot.quantizations[own]) is not None:
+            found, why = "fp16", Message("assumed_half_precision")
+        gathered.assume("/weights", found, why)
     return snapshot.quantizations[found]
 
 

@@ -51,7 +51,8 @@ def _risks_of_estimates(written: Written) -> Iterator[Message]:
     weights, accelerator = written.subject.weights, written.subject.accelerator
     if not written.safe:
         yield Message("risk_targets_not_safe")
-    if weights.quality_risk not in _LOW_RISK:
+    # A model trained in its format loses nothing by it.
+    if weights.quality_risk not in _LOW_RISK and weights.id != written.subject.architecture.checkpoint_format:
         yield Message("risk_weight_format", {"weights": weights.id, "risk": weights.quality_risk})
     if accelerator.memory_basis == "estimated":
         yield Message("risk_memory_estimated", {"gpu": accelerator.id})

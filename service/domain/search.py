@@ -147,12 +147,15 @@ def support_stages(
 
 def _supported(question: Question, fleet: Fleet) -> NDArray[np.int64]:
     behaviour, model_type = question.behaviour, question.architecture.model_type
-    return np.stack(
-        [
-            support_stages(fleet, behaviour, model_type, choice.quantization.id, question.kv_cache.id)
-            for choice in question.choices
-        ]
-    )
+    stages = [
+        support_stages(fleet, behaviour, model_type, choice.quantization.id, question.kv_cache.id)
+        for choice in question.choices
+    ]
+    for position, choice in enumerate(question.choices):
+        if choice.instead_of is not None:
+            needed = stages[choice.instead_of] == STAGE["weights_format_unsupported"]
+            stages[position] = np.where(needed, stages[position], STAGE["weights_format_unsupported"])
+    return np.stack(stages)
 
 
 def _reject_layouts(everything: Candidates, question: Question) -> None:
