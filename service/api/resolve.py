@@ -72,7 +72,7 @@ class Gathered:
         if self.errors:
             raise Refusal([fault_of(error) for error in self.errors])
 
-    def assume(self, field: str, value: str | float | bool | None, why: Message) -> None:
+    def assume(self, field: str, value: str | float | None, why: Message) -> None:
         """List a default."""
         self.assumptions.append(Assumed(field, value, why))
 

@@ -99,10 +99,8 @@ def active_requests(load: Demand, duration_s: float, durations_s: tuple[float, .
 
 
 def _rates(traffic: Traffic, load: Demand, duration_s: float, pointer: str) -> DemandRates:
-    if load.concurrency is not None:
-        rate = float(rate_of(load.concurrency, duration_s))
-    else:
-        rate = load.requests_per_second or 0.0
+    clients = load.concurrency
+    rate = load.requests_per_second or 0.0 if clients is None else float(rate_of(clients, duration_s))
     inputs, outputs = traffic.input_tokens, traffic.output_tokens
     return DemandRates(
         requests_per_second=rate,

@@ -49,9 +49,10 @@ def precision(
     """Bytes per parameter of each tensor class, and per cached element.
 
     ``weights`` is the format served (give the checkpoint's own where nothing else is asked for). A class it does not
-    quantize stays in ``architecture.dtype``; a checkpoint's own list of unquantized classes wins where the format is
-    the checkpoint's, and so do the bits of classes it stores in another format. ``kv_cache`` is the format of cached keys and values (``served_kv_format`` resolves ``auto``).
-    ``checkpoint_bytes`` (the safetensors total) rescales the checkpoint's own format to what is stored.
+    quantize stays in ``architecture.dtype``; where the format is the checkpoint's, its own list of unquantized classes
+    wins, and so do the bits of classes that it stores in another format. ``kv_cache`` is the format of cached keys and
+    values (``served_kv_format`` resolves ``auto``). ``checkpoint_bytes`` (the safetensors total) rescales the
+    checkpoint's own format to what is stored.
     """
     base = FLOAT_BYTES.get(architecture.dtype, 2.0)
     published = weights.id == architecture.checkpoint_format
