@@ -54,6 +54,12 @@ class GroupPlan(msgspec.Struct, frozen=True):
     has_state: bool
     has_windows: bool
 
+    @property
+    def growing(self) -> frozenset[str]:
+        """Kinds whose bytes per token are a sequence's growth: those that never stop, else windows until they are full."""
+        kinds = frozenset(group.layers.kind for group in self.kinds)
+        return (kinds & GROWING) or (kinds & WINDOWED)
+
 
 @lru_cache(maxsize=2048)
 def group_plan(cache: tuple[CacheLayers, ...], draft_layers: int, padding_ratio: float) -> GroupPlan:
@@ -203,7 +209,7 @@ def _grouped_pool(
             state = greater(state, group.layers.state_bytes / deployment.layout.tensor)
             continue
         widest = greater(widest, size)
-        if group.layers.kind in GROWING:
+        if group.layers.kind in plan.growing:
             growth = growth + ceil(group.count * share) * size
     per_alignment = greater(widest, 1.0) * BLOCK_ALIGNMENT_TOKENS
     grown = ceil(state / per_alignment) * BLOCK_ALIGNMENT_TOKENS

@@ -7,7 +7,6 @@ from service.domain.architecture import Architecture
 from service.domain.deployment import Deployment, KvCapacity
 from service.domain.engine import EngineBehaviour
 from service.domain.kv_cache import (
-    GROWING,
     WINDOWED,
     CacheRule,
     GroupPlan,
@@ -92,7 +91,7 @@ def _slots(
             continue
         size = layers * layer_bytes_per_token(group.layers, tensor, kv_bytes)
         slot = slot + (size * windowed_share if group.layers.kind in WINDOWED else size)
-        growth = growth + (size if group.layers.kind in GROWING else 0.0 * size)
+        growth = growth + (size if group.layers.kind in plan.growing else 0.0 * size)
     usable = greater(pool_bytes, 0.0)
     of_tokens = usable / (1.0 + STATE_POOL_RATIO) if plan.has_state else usable
     capacity = choose(slot > 0.0, floor(of_tokens / greater(slot, 1.0)), 0.0)
