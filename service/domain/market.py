@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from service.domain.cost_projection import DEFAULT_EGRESS_USD_PER_GB, DEFAULT_STORAGE_USD_PER_GB_MONTH
 from service.domain.fleet import Fleet, IntArray
@@ -15,6 +16,8 @@ from service.domain.offer import Offer, Provider
 from service.domain.offer_terms import OfferTerms, refusal
 
 NO_ACCELERATOR = -1
+LET_BY_MONTH = frozenset({"monthly", "reserved", "prepaid"})
+"""Terms under which a switched-off instance is paid for as well."""
 _FRACTION = "fractional_card"
 
 
@@ -28,6 +31,8 @@ class Market(msgspec.Struct, frozen=True, eq=False):
     gpus: FloatArray
     price_usd_per_hour: FloatArray
     """Of the whole instance; 0 where none is published (such offers are never open)."""
+    by_month: NDArray[np.bool_]
+    """Let by the month or longer: paid whether it runs or not."""
     setup_fee_usd: FloatArray
     storage_usd_per_gb_month: FloatArray
     """The provider's, or the default of cost projections."""
@@ -53,6 +58,7 @@ def compile_market(offers: Sequence[Offer], providers: Mapping[str, Provider], f
         accelerator=np.array([fleet.index.get(o.gpu or "", NO_ACCELERATOR) for o in ordered], dtype=np.intp),
         gpus=np.array([float(o.gpus) for o in ordered]),
         price_usd_per_hour=np.array([o.price_usd_per_hour or 0.0 for o in ordered]),
+        by_month=np.array([o.term in LET_BY_MONTH for o in ordered]),
         setup_fee_usd=np.array([o.setup_fee_usd for o in ordered]),
         storage_usd_per_gb_month=np.array([storage_price(providers[o.provider]) for o in ordered]),
         egress_usd_per_gb=np.array([egress_price(providers[o.provider]) for o in ordered]),

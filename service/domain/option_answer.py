@@ -32,7 +32,7 @@ from service.domain.recommendation import (
 from service.domain.replay import replay
 from service.domain.searched import Searched
 from service.domain.subject import Subject
-from service.domain.units import GB, SECONDS_PER_HOUR
+from service.domain.units import GB, HOURS_PER_MONTH, SECONDS_PER_HOUR
 from service.domain.verdict import weigh
 from service.domain.vram_budget import vram_budget
 from service.domain.work import work
@@ -199,6 +199,7 @@ def cost_request(searched: Searched, option: int) -> CostProjectionRequest:
         offer=market.offers[offer_position].id,
         replicas=instances,
         hours_per_month=ask.hours_per_month,
+        idle_hours=max(HOURS_PER_MONTH - ask.hours_per_month, 0.0) if market.by_month[offer_position] else 0.0,
         horizon_months=ask.horizon_months,
         throughput=Throughput(
             output_tokens_per_hour=per_hour * work_.output.mean,

@@ -15,7 +15,7 @@ from service.domain.question import Ask
 from service.domain.recommendation import RejectionCode
 from service.domain.search import Found
 from service.domain.unit_cost import monthly_compute_usd
-from service.domain.units import GB, SECONDS_PER_HOUR
+from service.domain.units import GB, HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 TEXT_BYTES_PER_TOKEN = 5.0
 """Bytes of plain text a token stands for (4 to 5; English)."""
@@ -61,7 +61,8 @@ def options(ask: Ask, found: Found, market: Market, open_offers: OpenOffers) -> 
     monthly = _monthly_usd(ask, found, market, survivor, offer, instances)
     for environment in ask.environments:
         beside = np.asarray(pack(environment.replicas, gpus, sold).instances)
-        monthly = monthly + monthly_compute_usd(price, beside, environment.hours_per_month)
+        hours = billed_hours(environment.hours_per_month, market.by_month[offer])
+        monthly = monthly + monthly_compute_usd(price, beside, hours)
 
     paid = instances * sold
     most_gpus, most_usd = np.full(paid.shape, ask.question.max_gpus), np.full(paid.shape, ask.max_monthly_usd)
@@ -121,10 +122,16 @@ def _monthly_usd(  # noqa: PLR0913 - one column each
     sizes = np.array([weight_gb(ask.question.architecture, choice) for choice in ask.question.choices])
     stored = sizes[found.candidates.choice[found.survivors[survivor]]] * instances
     sent = egress_gb(ask, served_per_second(ask, found)[survivor])
-    rent = monthly_compute_usd(market.price_usd_per_hour[offer], instances, ask.hours_per_month)
+    hours = billed_hours(ask.hours_per_month, market.by_month[offer])
+    rent = monthly_compute_usd(market.price_usd_per_hour[offer], instances, hours)
     compute = rent + market.setup_fee_usd[offer] * instances / ask.horizon_months
     storage = stored * market.storage_usd_per_gb_month[offer]
     return np.asarray(compute + storage + sent * market.egress_usd_per_gb[offer])
+
+
+def billed_hours(hours: float, by_month: NDArray[np.bool_]) -> FloatArray:
+    """Hours of a month that are paid for: those asked for, or all of them where the offer is let by the month."""
+    return np.where(by_month, max(hours, HOURS_PER_MONTH), hours)
 
 
 def egress_gb(ask: Ask, served: FloatArray) -> FloatArray:
