@@ -160,7 +160,8 @@ def _settings_classes(fleet: Fleet, behaviour: EngineBehaviour) -> tuple[IntArra
     for row in range(fleet.rows):
         accelerator = fleet.accelerators[fleet.accelerator[row]]
         memory = 0 if behaviour.fraction_rule == "given" else accelerator.memory_bytes
-        key = (takes_large_batch(accelerator, behaviour), memory, float(fleet.tensor[row]), float(fleet.pipeline[row]))
+        large, vendor = takes_large_batch(accelerator, behaviour), accelerator.vendor
+        key = (large, vendor, memory, float(fleet.tensor[row]), float(fleet.pipeline[row]))
         if key not in seen:
             seen[key] = len(samples)
             samples.append(row)
