@@ -77,15 +77,21 @@ def egress_price(provider: Provider) -> float:
     return DEFAULT_EGRESS_USD_PER_GB if known is None else known
 
 
+def closed(offer: Offer, provider: Provider, terms: OfferTerms, evaluated_on: date) -> Message | None:
+    """Why an offer is no option under ``terms`` on a day; None where it is open."""
+    reason = refusal(offer, provider, terms, evaluated_on)
+    if reason is None and offer.gpu_fraction < 1.0 and "/" not in (offer.gpu or ""):
+        return Message(_FRACTION, {"share": offer.gpu_fraction})
+    return reason
+
+
 @lru_cache(maxsize=64)
 def open_offers(market: Market, terms: OfferTerms, evaluated_on: date) -> OpenOffers:
     """Offers that may be recommended under ``terms`` on a day; kept, since most callers share their terms."""
     refusals: dict[int, Message] = {}
     kept: list[int] = []
     for position, offer in enumerate(market.offers):
-        reason = refusal(offer, market.providers[offer.provider], terms, evaluated_on)
-        if reason is None and offer.gpu_fraction < 1.0 and "/" not in (offer.gpu or ""):
-            reason = Message(_FRACTION, {"share": offer.gpu_fraction})
+        reason = closed(offer, market.providers[offer.provider], terms, evaluated_on)
         if reason is None:
             kept.append(position)
         else:

@@ -8,8 +8,9 @@ import numpy as np
 from service.domain.answer import significant
 from service.domain.candidates import ALIVE, STAGES
 from service.domain.fleet import IntArray
+from service.domain.market import closed
 from service.domain.message import Message
-from service.domain.offer_terms import age_days, refusal
+from service.domain.offer_terms import age_days
 from service.domain.recommendation import Objective, Rejection, RejectionCode, RejectionDetail
 from service.domain.search import memory_stages
 from service.domain.searched import Searched
@@ -57,7 +58,7 @@ def rejections(searched: Searched) -> list[Rejection]:
         elif code in {"replica_too_large", "too_many_gpus"} and detail.value is not None:
             change = {"constraints": {"max_gpus": int(detail.value)}}
         elif code == "over_budget" and detail.value is not None:
-            change = {"constraints": {"max_monthly_usd": float(np.ceil(detail.value))}}
+            change = {"constraints": {"max_monthly_usd": float(np.ceil(fate.value[candidate]))}}
         rows.append(Rejection(gpu=card.id, reason_code=code, detail=detail, would_fit_if=change))
     return rows
 
@@ -165,7 +166,7 @@ def _other_term(searched: Searched, position: int) -> dict[str, object] | None:
     if change is None:
         return None
     other = msgspec.structs.replace(searched.ask.terms, **change)
-    if refusal(offer, provider, other, searched.ask.evaluated_on) is not None:
+    if closed(offer, provider, other, searched.ask.evaluated_on) is not None:
         return None
     return {"constraints": {name: list(v) if isinstance(v, tuple) else v for name, v in change.items()}}
 
