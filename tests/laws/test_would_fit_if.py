@@ -89,13 +89,13 @@ def test_refused_offers_are_listed_on_request(api: "Api") -> None:
     answer = api.ask("recommendations", SMALL, rejected="offers")
     offers = [row for row in answer["rejected"] if row.get("offer_id")]
     assert answer["rejected"][: len(without["rejected"])] == without["rejected"]
-    assert len(offers) >= 500
+    assert len(offers) >= 300
     assert len({row["offer_id"] for row in offers}) == len(offers)
     codes = {row["reason_code"] for row in offers}
     assert {"undated", "spot_not_allowed", "min_term_too_long", "serverless_not_allowed"} <= codes
     recommended = {option["offer"]["id"] for option in answer["recommendations"]}
     assert not recommended & {row["offer_id"] for row in offers}
-    for row in offers[::97]:
+    for row in offers[::37]:
         if row["would_fit_if"] is not None:
             changed = api.ask("recommendations", merged(SMALL, row["would_fit_if"]), rejected="offers")
             assert row["offer_id"] not in {again.get("offer_id") for again in changed["rejected"]}, row
