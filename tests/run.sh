@@ -1,16 +1,10 @@
 #!/bin/sh
 # Sets up the development environment from the hashed lock (once) and runs every check: style, types, tests, contract.
+# Arguments are pytest's: tests/run.sh -k recommendation
 set -eu
 cd "$(dirname "$0")/.."
-environment=.venv
-lock=deploy/requirements/dev.txt
-stamp="$environment/.dev-$(cksum < "$lock" | cut -d' ' -f1)"
-if [ ! -e "$stamp" ]; then
-    "${PYTHON:-python3}" -m venv "$environment"
-    "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
-    touch "$stamp"
-fi
-PATH="$PWD/$environment/bin:$PATH"
+deploy/environment.sh dev
+PATH="$PWD/.venv/bin:$PATH"
 ruff format --check .
 ruff check .
 mypy
