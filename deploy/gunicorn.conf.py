@@ -34,6 +34,10 @@ graceful_timeout = 5
 # In memory, or the heartbeat's file stalls workers where /tmp is a slow disk.
 worker_tmp_dir = "/dev/shm" if _os.path.isdir("/dev/shm") else None  # noqa: PTH112, S108 - no file of ours
 
+# Its own limit is below our longest legal query, and it answers in plain text. The parser still ends a line at 1 MiB;
+# the application refuses what is too long with a problem document (service/api/observability.py).
+limit_request_line = 0
+
 # On by default, it writes a socket under the home folder, which a container may not have.
 control_socket_disable = True
 logconfig_dict = _gunicorn_logging(_settings.log_level)

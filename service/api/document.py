@@ -38,6 +38,7 @@ _REASONS = {
     404: "Nothing has this id; the closest ids are suggested.",
     410: "The pinned catalog revision is no longer held.",
     413: "The body is too large.",
+    414: "Path and query are too long.",
     415: "The body is not declared as JSON in UTF-8.",
     422: "The request was understood but breaks rules; every fault is listed.",
     429: "Too many requests.",
@@ -89,7 +90,9 @@ def assemble(operations: Iterable[Operation]) -> Schema:
     schemas, components = msgspec.json.schema_components([*kinds, *structs], schema_hook=schema_hook, ref_template=_REF)
     by_kind = dict(zip(map(_key, kinds), schemas, strict=False))
     for struct, schema in zip(structs, schemas[len(kinds) :], strict=True):
-        _describe_fields(components[_name(schema)], getattr(struct, "__origin__", struct))
+        plain = getattr(struct, "__origin__", struct)
+        _describe_fields(components[_name(schema)], plain)
+        components[_name(schema)] |= getattr(plain, "member_rule", {})
     paths: dict[str, Schema] = {}
     for declared in operations:
         query = _resolved(by_kind[_key(declared.query)], components)
@@ -143,7 +146,7 @@ def _header(name: str) -> Schema:
 
 
 def _errors(declared: Operation) -> set[int]:
-    found = {400, 422, *declared.errors}
+    found = {400, 414, 422, *declared.errors}
     if declared.body is not None:
         found |= {413, 415}
     if declared.path_names:

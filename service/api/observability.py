@@ -16,11 +16,14 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from service.api.fault import quoted
 from service.api.metrics import Metrics
-from service.api.problems import PROBLEM_MEDIA_TYPE, allowed_methods, problem_of, refusal_of
+from service.api.problems import PROBLEM_MEDIA_TYPE, allowed_methods, problem_of, refusal, refusal_of
 from service.api.reply import Reply
+from service.domain.message import Message as Text
 from service.text import DEFAULT_LANGUAGE
 
 UNMATCHED_ROUTE = "unmatched"
+TARGET_LIMIT_BYTES = 32 * 1024
+"""Longest path and query: twice what the longest legal query takes with every character percent-encoded."""
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"})
@@ -79,6 +82,12 @@ def _with_head(allow: bytes) -> bytes:
     return ", ".join(allowed_methods(allow.decode("latin-1"))).encode("latin-1")
 
 
+def _check_target(scope: HTTPScope) -> None:
+    """Refuse a path and query that no legal request needs (414)."""
+    if len(scope["raw_path"]) + len(scope["query_string"]) > TARGET_LIMIT_BYTES:
+        raise refusal(Text("fault_uri_too_long", {"limit": TARGET_LIMIT_BYTES}), "uri_too_long")
+
+
 class Observed:
     """The application with everything that surrounds a request."""
 
@@ -101,13 +110,16 @@ class Observed:
         if method == "HEAD":
             http["method"] = "GET"
         try:
+            _check_target(http)
             await self._app(scope, receive, exchange.send)
         except Exception as error:
             refused = refusal_of(error, method=method, path=path, request_id=request_id_of(scope))
             if exchange.status:
                 raise
-            problem = msgspec.json.encode(problem_of(refused, path, DEFAULT_LANGUAGE))
-            await Reply(problem, PROBLEM_MEDIA_TYPE, refused.status)(scope, receive, exchange.send)
+            instance = path if len(path) <= TARGET_LIMIT_BYTES else quoted(path)
+            problem = msgspec.json.encode(problem_of(refused, instance, DEFAULT_LANGUAGE))
+            headers = {"Content-Language": DEFAULT_LANGUAGE, "Cache-Control": "no-store"}
+            await Reply(problem, PROBLEM_MEDIA_TYPE, refused.status, headers)(scope, receive, exchange.send)
         finally:
             self._record(http, method if method in _METHODS else "other", path, exchange, perf_counter() - started_at)
 

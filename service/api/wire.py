@@ -5,7 +5,7 @@ that name catalog entries, and the bodies put together from all of them.
 """
 
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +14,7 @@ from service.domain.accelerator import LinkKind
 from service.domain.concurrency import DurationSeconds, Headroom
 from service.domain.cost import CostProjectionRequest
 from service.domain.engine import EngineRequest
+from service.domain.member_rules import Rule, at_least_one, exactly_one, given
 from service.domain.offer import Tenancy, Term
 from service.domain.quantization import Arithmetic
 from service.domain.recommendation import Objective
@@ -33,6 +34,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class ModelSpec(Part, frozen=True, kw_only=True):
     """A model that no catalog holds: its `config.json`, or only its size."""
 
+    member_rule: ClassVar[Rule] = at_least_one(("id",), ("config",), ("parameters",))
     id: Id | None = None
     """Hugging Face id `org/name`."""
     config: dict[str, object] | None = None
@@ -68,7 +70,10 @@ class AcceleratorSpec(Part, frozen=True, kw_only=True):
     memory_bytes: Annotated[int, Meta(ge=2**28, le=2**44)]
     """Memory as the driver reports it."""
     memory_bandwidth_gb_per_s: Annotated[float, Meta(ge=1, le=1_000_000)]
-    dense_tflops: dict[Arithmetic, Annotated[float, Meta(ge=0.001, le=1_000_000)]]
+    dense_tflops: Annotated[
+        dict[Arithmetic, Annotated[float, Meta(ge=0.001, le=1_000_000)]],
+        Meta(extra_json_schema=at_least_one(("bf16",), ("fp16",), ("fp32",))),
+    ]
     """Dense peak by number format; bf16, fp16 or fp32 must be there."""
     id: Id = "custom"
     vendor: Annotated[str, Meta(max_length=100)] = "NVIDIA"
@@ -139,6 +144,12 @@ class VramBudgetRequest(DeploymentPart, frozen=True, kw_only=True):
 class ConcurrencyRequest(Dated, frozen=True, kw_only=True):
     """Body of `POST /v1/concurrency-estimates`: with `request_duration_s`, or with a deployment that tells it."""
 
+    member_rule: ClassVar[Rule] = {
+        "anyOf": [
+            given("request_duration_s"),
+            given("model", "gpu", traffic=given("input_tokens", "output_tokens")),
+        ]
+    }
     traffic: TrafficShape
     request_duration_s: DurationSeconds | None = None
     headroom: Headroom | None = None
@@ -228,5 +239,6 @@ class RecommendationRequest(Dated, frozen=True, kw_only=True):
 class CostRequest(CostProjectionRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Body of `POST /v1/cost-projections`."""
 
+    member_rule: ClassVar[Rule] = exactly_one(("price_usd_per_hour",), ("offer",))
     evaluated_on: date | None = None
     """Day that ages are counted to; by default today (UTC)."""

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from service.domain.lengths import TokenCount
+from service.domain.member_rules import exactly_one, given
 
 Kind = Literal["interactive", "batch"]
 """interactive: people wait for tokens; batch: throughput and the deadline matter, time to first token does not."""
@@ -13,19 +14,6 @@ Kind = Literal["interactive", "batch"]
 Milliseconds = Annotated[float, Meta(ge=0, le=3_600_000)]
 TargetMs = Annotated[float, Meta(gt=0, le=1_000_000_000)]
 Share = Annotated[float, Meta(ge=0, le=1)]
-
-
-_NOT_NULL = {"not": {"type": "null"}}
-
-
-def _exactly_one(*alternatives: tuple[str, ...]) -> dict[str, list[object]]:
-    """JSON Schema of "exactly one of these groups of members is given", with null as not given."""
-    return {
-        "oneOf": [
-            {"type": "object", "required": list(group), "properties": dict.fromkeys(group, _NOT_NULL)}
-            for group in alternatives
-        ]
-    }
 
 
 class Users(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +36,8 @@ class Users(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 _USERS_RULE = {
     "oneOf": [
-        *_exactly_one(("registered", "active_share_at_peak"), ("active_at_peak",))["oneOf"],
+        given("registered", "active_share_at_peak"),
+        given("active_at_peak"),
         {"type": "null"},
     ]
 }
@@ -170,10 +159,8 @@ class Application(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return self.retrieval_ms + self.tool_calls_ms + self.prompt_build_ms + self.network_rtt_ms + self.gateway_ms
 
 
-_TRAFFIC_RULE = _exactly_one(("requests_per_second",), ("concurrent_requests",), ("users",), ("batch",))
+_TRAFFIC_RULE = exactly_one(("requests_per_second",), ("concurrent_requests",), ("users",), ("batch",))
 TrafficShape = Annotated[Traffic, Meta(extra_json_schema=_TRAFFIC_RULE)]
 """Traffic as a request part where token counts may be left out."""
-SizedTraffic = Annotated[
-    Traffic, Meta(extra_json_schema=_TRAFFIC_RULE | {"required": ["input_tokens", "output_tokens"]})
-]
+SizedTraffic = Annotated[Traffic, Meta(extra_json_schema=_TRAFFIC_RULE | given("input_tokens", "output_tokens"))]
 """Traffic as a request part where token counts are needed."""
