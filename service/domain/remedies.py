@@ -10,7 +10,8 @@ from service.domain.message import Message
 from service.domain.numeric import as_float
 from service.domain.quantization import Quantization, runs_on
 from service.domain.subject import Subject
-from service.domain.verdict import Outcome, weigh
+from service.domain.units import GIB
+from service.domain.verdict import Outcome, refused, weigh_unless_refused
 from service.domain.weights import precision
 from service.domain.workload_fit import Asked, workload_fit
 
@@ -69,8 +70,10 @@ def remedies(subject: Subject, outcome: Outcome, asked: Asked | None, proposals:
     for change in _changes(subject, outcome, asked, proposals):
         if change.code in seen:
             continue
-        after = weigh(change.subject)
-        if after.reason_code is not None:
+        if _weights_still_exceed(subject, outcome, change.subject):
+            continue
+        after = weigh_unless_refused(change.subject)
+        if after is None or after.reason_code is not None:
             continue
         if asked is not None and not workload_fit(change.subject, as_float(after.parts.kv_cache), asked).fits:
             continue
@@ -87,12 +90,26 @@ def remedies(subject: Subject, outcome: Outcome, asked: Asked | None, proposals:
     return tuple(found)
 
 
+def _weights_still_exceed(subject: Subject, outcome: Outcome, changed: Subject) -> bool:
+    """Whether a change that leaves each accelerator its weights leaves them too large for the card: no need to weigh it."""
+    before, after = subject.deployment, changed.deployment
+    if after.layout is not before.layout or changed.weights is not subject.weights:
+        return False
+    # With several stages, other activations may make another stage bind; the card alone does not.
+    staged = as_float(before.layout.pipeline) > 1.0
+    if staged and (after.settings is not before.settings or after.precision is not before.precision):
+        return False
+    free = as_float(after.card.usable_memory_bytes) - subject.behaviour.context_gib * GIB
+    return as_float(outcome.counted.weights) > free
+
+
 def _changes(subject: Subject, outcome: Outcome, asked: Asked | None, proposals: Proposals) -> Iterator[_Change]:
     yield from _shorter_context(subject, outcome, None if asked is None else asked.context_tokens)
     yield from _thinner_cache(subject, proposals.kv_caches)
-    yield from _smaller_batches(subject)
-    yield from _larger_share(subject)
-    yield from _no_graphs(subject)
+    if refused(subject) is None:
+        yield from _smaller_batches(subject)
+        yield from _larger_share(subject)
+        yield from _no_graphs(subject)
     yield from _thinner_weights(subject, proposals.weights)
     yield from _more_ranks(subject)
     yield from _larger_cards(subject, proposals.larger_cards)

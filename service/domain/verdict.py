@@ -57,11 +57,23 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def weigh(subject: Subject) -> Outcome:
     """Weigh one deployment under its engine's rules."""
+    return _weighed(subject, refused(subject))
+
+
+def weigh_unless_refused(subject: Subject) -> Outcome | None:
+    """Weigh one deployment; None where the engine refuses it whatever its memory."""
+    return None if refused(subject) is not None else _weighed(subject, None)
+
+
+_Short = tuple[ReasonCode, Message]
+
+
+def _weighed(subject: Subject, refusal: _Short | None) -> Outcome:
     architecture, deployment, behaviour = subject.architecture, subject.deployment, subject.behaviour
     counted = account(architecture, deployment, behaviour)
     parts = parts_of(counted, architecture, deployment, behaviour)
     capacity = kv_capacity(architecture, deployment, behaviour, parts)
-    short = _refused(subject) or _short_of_memory(subject, counted, parts, capacity)
+    short = refusal or _short_of_memory(subject, counted, parts, capacity)
     longest = None
     if short is not None and short[0] == "context_does_not_fit":
         longest = longest_context(subject, as_float(parts.kv_cache), 1)
@@ -72,14 +84,12 @@ def weigh(subject: Subject) -> Outcome:
     )
 
 
-_Short = tuple[ReasonCode, Message]
-
-
 def _gib(value: float) -> float:
     return round(value / GIB, 2)
 
 
-def _refused(subject: Subject) -> _Short | None:
+def refused(subject: Subject) -> _Short | None:
+    """Why the engine does not take this card, model, format or layout at all; launch settings have no part in it."""
     refusal = engine_refusal(
         subject.behaviour, subject.architecture.model_type, subject.accelerator, subject.weights, subject.kv_cache
     )
