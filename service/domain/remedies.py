@@ -13,7 +13,7 @@ from service.domain.subject import Subject
 from service.domain.units import GIB
 from service.domain.verdict import Outcome, refused, weigh_unless_refused
 from service.domain.weights import precision
-from service.domain.workload_fit import Asked, workload_fit
+from service.domain.workload_fit import Asked, requests_at_once
 
 SEQUENCE_STEPS = (256, 128, 64, 32, 16)
 BATCH_STEPS = (2048, 1024, 512)
@@ -75,8 +75,10 @@ def remedies(subject: Subject, outcome: Outcome, asked: Asked | None, proposals:
         after = weigh_unless_refused(change.subject)
         if after is None or after.reason_code is not None:
             continue
-        if asked is not None and not workload_fit(change.subject, as_float(after.parts.kv_cache), asked).fits:
-            continue
+        if asked is not None:
+            at_once = requests_at_once(change.subject, as_float(after.parts.kv_cache), asked)
+            if at_once < asked.concurrent_sequences:
+                continue
         seen.add(change.code)
         found.append(
             Remedy(

@@ -35,23 +35,28 @@ def workload_fit(subject: Subject, pool_bytes: float, asked: Asked) -> WorkloadF
 
     Requests spread evenly over data ranks. A context beyond ``max_model_len`` never fits.
     """
-    context_tokens, concurrent_sequences = asked.context_tokens, asked.concurrent_sequences
     settings, ranks = subject.deployment.settings, int(as_float(subject.deployment.layout.data))
-    allowed = context_tokens <= as_float(settings.max_model_len)
-    per_rank = math.ceil(concurrent_sequences / ranks)
     if not subject.architecture.cache:
-        at_once, longest = concurrent_sequences, int(as_float(settings.max_model_len))
+        longest = int(as_float(settings.max_model_len))
     else:
-        pool = max(pool_bytes, 0.0)
-        each = request_bytes(subject, pool, context_tokens, resident=True)
-        at_once = int(pool // each) * ranks if each > 0.0 else 0
-        longest = longest_context(subject, pool, per_rank, resident=True)
-    if not allowed:
-        at_once = 0
+        per_rank = math.ceil(asked.concurrent_sequences / ranks)
+        longest = longest_context(subject, max(pool_bytes, 0.0), per_rank, resident=True)
+    at_once = requests_at_once(subject, pool_bytes, asked)
     return WorkloadFit(
-        fits=allowed and at_once >= concurrent_sequences,
-        required_tokens=context_tokens * concurrent_sequences,
-        shortfall_sequences=max(concurrent_sequences - at_once, 0),
+        fits=at_once >= asked.concurrent_sequences,
+        required_tokens=asked.context_tokens * asked.concurrent_sequences,
+        shortfall_sequences=max(asked.concurrent_sequences - at_once, 0),
         max_context_at_concurrency=longest,
         max_concurrency_at_context=at_once,
     )
+
+
+def requests_at_once(subject: Subject, pool_bytes: float, asked: Asked) -> int:
+    """Requests of the asked context that fit at once, over all data ranks; the asked number for a model without a cache."""
+    if asked.context_tokens > as_float(subject.deployment.settings.max_model_len):
+        return 0
+    if not subject.architecture.cache:
+        return asked.concurrent_sequences
+    pool = max(pool_bytes, 0.0)
+    each = request_bytes(subject, pool, asked.context_tokens, resident=True)
+    return int(pool // each) * int(as_float(subject.deployment.layout.data)) if each > 0.0 else 0
