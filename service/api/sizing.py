@@ -5,10 +5,18 @@ from datetime import date
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from service.api.call import Call, Provenance, provenance
 from service.api.deployments import Placed, needed, read_deployment
+from service.api.explain import (
+    explained_budget,
+    explained_concurrency,
+    explained_cost,
+    explained_no_concurrency,
+    explained_performance,
+    members,
+)
 from service.api.operation import operation
 from service.api.resolve import Gathered, read_offer
 from service.api.wire import (
@@ -30,6 +38,7 @@ from service.domain.concurrency import (
 from service.domain.cost import CostProjection
 from service.domain.cost_projection import check_price, cost_projection
 from service.domain.demand import check_targets, traffic_assumptions
+from service.domain.derivation import Derived, Explanation
 from service.domain.errors import ImpossibleCombination
 from service.domain.message import Message
 from service.domain.performance import PerformanceEstimate, performance
@@ -49,12 +58,21 @@ class SizingQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Annotated[str, Meta(max_length=64, description="Answer from this catalog revision; 410 once it is gone.")]
         | None
     ) = None
+    explain: Annotated[
+        bool, Meta(description="Add `derivation`, `explanation` and `checklist`: how the numbers come about.")
+    ] = False
 
 
 class VramBudgetAnswer(VramBudget, frozen=True, kw_only=True):
     """A VRAM budget with what it rests on."""
 
     provenance: Provenance
+    derivation: tuple[Derived, ...] | UnsetType = UNSET
+    """With `?explain=true`: how each number comes about."""
+    explanation: Explanation | UnsetType = UNSET
+    """With `?explain=true`: the answer in words."""
+    checklist: tuple[Message, ...] | UnsetType = UNSET
+    """With `?explain=true`: what to check before buying or deploying."""
 
 
 class ConcurrencyAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,18 +89,36 @@ class ConcurrencyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     reason: Message | None
     assumptions: list[Assumed]
     provenance: Provenance
+    derivation: tuple[Derived, ...] | UnsetType = UNSET
+    """With `?explain=true`: how each number comes about."""
+    explanation: Explanation | UnsetType = UNSET
+    """With `?explain=true`: the answer in words."""
+    checklist: tuple[Message, ...] | UnsetType = UNSET
+    """With `?explain=true`: what to check before buying or deploying."""
 
 
 class PerformanceAnswer(PerformanceEstimate, frozen=True, kw_only=True):
     """A performance estimate with what it rests on."""
 
     provenance: Provenance
+    derivation: tuple[Derived, ...] | UnsetType = UNSET
+    """With `?explain=true`: how each number comes about."""
+    explanation: Explanation | UnsetType = UNSET
+    """With `?explain=true`: the answer in words."""
+    checklist: tuple[Message, ...] | UnsetType = UNSET
+    """With `?explain=true`: what to check before buying or deploying."""
 
 
 class CostAnswer(CostProjection, frozen=True, kw_only=True):
     """A cost projection with what it rests on."""
 
     provenance: Provenance
+    derivation: tuple[Derived, ...] | UnsetType = UNSET
+    """With `?explain=true`: how each number comes about."""
+    explanation: Explanation | UnsetType = UNSET
+    """With `?explain=true`: the answer in words."""
+    checklist: tuple[Message, ...] | UnsetType = UNSET
+    """With `?explain=true`: what to check before buying or deploying."""
 
 
 def extended(kind: type[A], answer: msgspec.Struct, **more: object) -> A:
@@ -95,19 +131,19 @@ def _from(call: Call[Snapshot], evaluated_on: date | None) -> Provenance:
     return provenance(call.snapshot, evaluated_on or call.today)
 
 
-@operation("POST", "/v1/vram-budgets", tag="sizing", examples=("vram-budget",))
+@operation("POST", "/v1/vram-budgets", tag="sizing", examples=("vram-budget", "vram-budget-does-not-fit"))
 def estimate_vram_budget(call: Call[Snapshot], body: VramBudgetRequest, query: SizingQuery) -> VramBudgetAnswer:
     """VRAM budget of one deployment: does it start, where does each card's memory go, how many tokens fit.
 
     A deployment that does not fit is an answer with verdict, reason and evaluated remedies, not an error.
     """
-    del query
     placed = read_deployment(body, call, Gathered())
     asked = None
     if body.context_tokens is not None and body.concurrent_sequences is not None:
         asked = Asked(body.context_tokens, body.concurrent_sequences)
     budget = vram_budget(placed.subject, asked, placed.proposals, placed.assumptions)
-    return extended(VramBudgetAnswer, budget, provenance=_from(call, body.evaluated_on))
+    more = members(explained_budget(placed, budget, asked)) if query.explain else {}
+    return extended(VramBudgetAnswer, budget, provenance=_from(call, body.evaluated_on), **more)
 
 
 @operation("POST", "/v1/performance-estimates", tag="sizing", examples=("performance-estimate",))
@@ -116,7 +152,6 @@ def estimate_performance(call: Call[Snapshot], body: PerformanceRequest, query: 
 
     Above capacity in an open loop the latencies are null unless `run` says how long it lasts.
     """
-    del query
     gathered = Gathered()
     asked = gathered.attempt(lambda: _work(body))
     placed = read_deployment(body, call, gathered)
@@ -124,7 +159,10 @@ def estimate_performance(call: Call[Snapshot], body: PerformanceRequest, query: 
     estimate = msgspec.structs.replace(
         estimate, assumptions=(*traffic_assumptions(body.traffic), *estimate.assumptions)
     )
-    return extended(PerformanceAnswer, estimate, provenance=_from(call, body.evaluated_on))
+    more = (
+        members(explained_performance(call.snapshot, placed, needed(asked), estimate)) if query.explain else {}
+    )
+    return extended(PerformanceAnswer, estimate, provenance=_from(call, body.evaluated_on), **more)
 
 
 @operation("POST", "/v1/concurrency-estimates", tag="sizing", examples=("concurrency-estimate",))
@@ -134,7 +172,6 @@ def estimate_concurrency(call: Call[Snapshot], body: ConcurrencyRequest, query: 
     Give `request_duration_s`, or `model` and `gpu`, whose performance estimate tells the duration. Numbers are null
     where the deployment does not fit or cannot carry the traffic.
     """
-    del query
     based_on = _from(call, body.evaluated_on)
     if body.request_duration_s is not None:
         estimate = concurrency_estimate(body.traffic, body.request_duration_s, body.headroom)
@@ -174,7 +211,6 @@ def estimate_concurrency(call: Call[Snapshot], body: ConcurrencyRequest, query: 
 @operation("POST", "/v1/cost-projections", tag="sizing", examples=("cost-projection",))
 def project_cost(call: Call[Snapshot], body: CostRequest, query: SizingQuery) -> CostAnswer:
     """Cost of a month, of a million tokens and of a request, and where alternatives break even."""
-    del query
     check_price(body)
     price, setup_fee = body.price_usd_per_hour, 0.0
     if body.offer is not None:
@@ -183,7 +219,8 @@ def project_cost(call: Call[Snapshot], body: CostRequest, query: SizingQuery) ->
     if price is None:
         raise ImpossibleCombination("/offer", Message("offer_without_price", {"offer": body.offer or ""}))
     projection = cost_projection(body, price, setup_fee)
-    return extended(CostAnswer, projection, provenance=_from(call, body.evaluated_on))
+    more = members(explained_cost(call.snapshot, body, price, setup_fee, projection)) if query.explain else {}
+    return extended(CostAnswer, projection, provenance=_from(call, body.evaluated_on), **more)
 
 
 SIZING_OPERATIONS = (estimate_vram_budget, estimate_concurrency, estimate_performance, project_cost)
