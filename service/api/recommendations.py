@@ -31,6 +31,7 @@ from service.domain.candidates import WeightChoice
 from service.domain.concurrency import DEFAULT_HEADROOM
 from service.domain.demand import check_targets, traffic_assumptions
 from service.domain.engine import EngineRequest
+from service.domain.engine_settings import read_version
 from service.domain.errors import UnknownId
 from service.domain.market import open_offers
 from service.domain.message import Message
@@ -93,6 +94,8 @@ def recommend_deployment(
     if engine.version is None:
         why = Message("default_engine_version", {"engine": behaviour.engine, "version": behaviour.version})
         gathered.assume("/engine/version", behaviour.version, why)
+    elif engine.version != behaviour.version:
+        gathered.assume("/engine/version", behaviour.version, read_version(engine, behaviour))
     engine = msgspec.structs.replace(engine, version=behaviour.version)
     if engine.max_model_len is None and engine.ctx_size is None:
         longest = max(int(np.ceil(workload.input.max + workload.output.max)), 1)

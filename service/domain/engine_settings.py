@@ -44,6 +44,8 @@ def resolve_settings(  # noqa: C901, PLR0913 - one field a line; the six things 
     if request.version is None:
         why = Message("default_engine_version", {"engine": behaviour.engine, "version": behaviour.version})
         assumed.append(Assumed(field="/engine/version", value=behaviour.version, why=why))
+    elif request.version != behaviour.version:
+        assumed.append(Assumed(field="/engine/version", value=behaviour.version, why=read_version(request, behaviour)))
 
     length = _first(request.max_model_len, request.ctx_size)
     if length is None:
@@ -96,6 +98,14 @@ def resolve_settings(  # noqa: C901, PLR0913 - one field a line; the six things 
             chunked_prefill=chunked,
         ),
         tuple(assumed),
+    )
+
+
+def read_version(request: EngineRequest, behaviour: EngineBehaviour) -> Message:
+    """How the version text of a request was read."""
+    return Message(
+        "engine_version_read_as",
+        {"engine": behaviour.engine, "text": (request.version or "")[:100], "version": behaviour.version},
     )
 
 

@@ -17,22 +17,17 @@ TOO_SMALL: dict[str, Any] = {"model": "meta-llama/Llama-3.3-70B-Instruct", "gpu"
 NO_POOL: dict[str, Any] = {"model": LLAMA, "gpu": "l4-24gb", "engine": {"gpu_memory_utilization": 0.6}}
 TOO_LONG: dict[str, Any] = {"model": LLAMA, "gpu": "l4-24gb", "engine": {"max_model_len": 131_072}}
 
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 PROVENANCE = ("catalog_revision", "profile_revision", "service_version", "evaluated_on")
 PARTS = ["total", "budget", "weights", "activation", "cuda_graph", "non_torch", "kv_cache", "unused"]
 LEVELS = ("mean", "p50", "p95", "p99")
-BOTTLENECKS = frozenset(
-    [
-        "weights_memory",
-        "kv_capacity",
-        "prefill_compute",
-        "decode_compute",
-        "decode_bandwidth",
-        "interconnect",
-        "host_overhead",
-        "scheduler",
-        "queue",
-        "network",
-    ]
+BOTTLENECKS = words(
+    """weights_memory kv_capacity prefill_compute decode_compute decode_bandwidth interconnect host_overhead scheduler
+    queue network"""
 )
 
 
@@ -240,52 +235,13 @@ def test_cost_projections(api: "Api") -> None:
     assert bare["break_even"] == []
 
 
-OPTION = frozenset(
-    [
-        "rank",
-        "gpu",
-        "gpus_per_replica",
-        "parallelism",
-        "weights",
-        "kv_cache",
-        "engine",
-        "replicas",
-        "replica_breakdown",
-        "instances",
-        "gpus_per_instance",
-        "idle_gpus",
-        "vram",
-        "performance",
-        "cost",
-        "offer",
-        "meets_targets",
-        "reasons",
-        "risks",
-        "verify",
-        "cold_start_s",
-    ]
+OPTION = words(
+    """rank gpu gpus_per_replica parallelism weights kv_cache engine replicas replica_breakdown instances gpus_per_instance
+    idle_gpus vram performance cost offer meets_targets reasons risks verify cold_start_s"""
 )
-OFFER = frozenset(
-    [
-        "id",
-        "provider",
-        "instance_type",
-        "region",
-        "country",
-        "tenancy",
-        "term",
-        "min_term_months",
-        "gpus",
-        "price_usd_per_hour",
-        "price_usd_per_gpu_hour",
-        "setup_fee_usd",
-        "as_of",
-        "age_days",
-        "stale",
-        "evidence",
-        "source",
-        "availability",
-    ]
+OFFER = words(
+    """id provider instance_type region country tenancy term min_term_months gpus price_usd_per_hour
+    price_usd_per_gpu_hour setup_fee_usd as_of age_days stale evidence source availability"""
 )
 
 
