@@ -242,12 +242,17 @@ def get_provider(call: Call[Snapshot], id: str, query: SizingQuery) -> ProviderD
     return extended(ProviderDetail, known[found], provenance=provenance(call.snapshot, call.today))
 
 
-def _offer(offer: Offer, snapshot: Snapshot, today: datetime.date) -> OfferEntry:
+def _price_per_gpu(offer: Offer) -> float | None:
+    """Dollars per hour of one whole accelerator; of a share of one, what the whole would cost."""
     price = offer.price_usd_per_hour
+    return None if price is None else price / (offer.gpus * offer.gpu_fraction)
+
+
+def _offer(offer: Offer, snapshot: Snapshot, today: datetime.date) -> OfferEntry:
     return extended(
         OfferEntry,
         offer,
-        price_usd_per_gpu_hour=None if price is None else price / (offer.gpus * offer.gpu_fraction),
+        price_usd_per_gpu_hour=_price_per_gpu(offer),
         age_days=age_days(offer, today),
         stale=is_stale(offer, snapshot.providers[offer.provider], today),
     )
@@ -274,7 +279,7 @@ def list_offers(call: Call[Snapshot], query: OfferQuery) -> Page[OfferEntry]:
         and _is(query.term, offer.term)
         and _is(query.tenancy, offer.tenancy)
         and _is(query.country, offer.country)
-        and (most is None or (offer.price_usd_per_hour is not None and offer.price_usd_per_hour <= most * offer.gpus))
+        and (most is None or ((price := _price_per_gpu(offer)) is not None and price <= most))
     ]
     cut = page(found, query, call)
     shown = [_offer(offer, snapshot, call.today) for offer in cut.items]

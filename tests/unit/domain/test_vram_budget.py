@@ -292,7 +292,12 @@ def test_every_default_is_listed() -> None:
     _, large = resolve_settings(request, DENSE_8B, CARDS["h100-sxm-80gb"], Layout(), rules)
     assert {each.value for each in large} >= {1024, 8192}
     given = msgspec.structs.replace(
-        request, version=rules.version, max_model_len=1, max_num_seqs=1, max_num_batched_tokens=1, gpu_memory_utilization=0.5
+        request,
+        version=rules.version,
+        max_model_len=1,
+        max_num_seqs=1,
+        max_num_batched_tokens=1,
+        gpu_memory_utilization=0.5,
     )
     assert resolve_settings(given, DENSE_8B, CARDS["h100-sxm-80gb"], Layout(), rules)[1] == ()
 
