@@ -5,11 +5,12 @@ from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from numpy.typing import NDArray
 
 from service.api.call import Call, Provenance, provenance
 from service.api.deployments import needed, read_draft
+from service.api.explain import explained_options, members
 from service.api.fault import closest
 from service.api.operation import operation
 from service.api.resolve import (
@@ -30,6 +31,7 @@ from service.domain.architecture import Architecture
 from service.domain.candidates import WeightChoice
 from service.domain.concurrency import DEFAULT_HEADROOM
 from service.domain.demand import check_targets, traffic_assumptions
+from service.domain.derivation import Derived, Explanation
 from service.domain.engine import EngineRequest
 from service.domain.engine_settings import read_version
 from service.domain.errors import UnknownId
@@ -62,6 +64,12 @@ class RecommendationAnswer(Recommendations, frozen=True, kw_only=True):
 
     assumptions: tuple[Assumed, ...]
     provenance: Provenance
+    derivation: tuple[Derived, ...] | UnsetType = UNSET
+    """With `?explain=true`: how each number of the first option comes about."""
+    explanation: Explanation | UnsetType = UNSET
+    """With `?explain=true`: the first option in words."""
+    checklist: tuple[Message, ...] | UnsetType = UNSET
+    """With `?explain=true`: what to ask and check before buying the first option."""
 
 
 @operation("POST", "/v1/recommendations", tag="sizing", examples=("recommendation",))
@@ -150,11 +158,13 @@ def recommend_deployment(
     )
     gathered.assumptions.extend(traffic_assumptions(body.traffic))
     _assume_operation(body, gathered)
+    more = members(explained_options(call, ask, found)) if query.explain else {}
     return extended(
         RecommendationAnswer,
         found,
         assumptions=tuple(gathered.assumptions),
         provenance=provenance(snapshot, ask.evaluated_on),
+        **more,
     )
 
 

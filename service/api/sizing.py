@@ -159,9 +159,7 @@ def estimate_performance(call: Call[Snapshot], body: PerformanceRequest, query: 
     estimate = msgspec.structs.replace(
         estimate, assumptions=(*traffic_assumptions(body.traffic), *estimate.assumptions)
     )
-    more = (
-        members(explained_performance(call.snapshot, placed, needed(asked), estimate)) if query.explain else {}
-    )
+    more = members(explained_performance(call.snapshot, placed, needed(asked), estimate)) if query.explain else {}
     return extended(PerformanceAnswer, estimate, provenance=_from(call, body.evaluated_on), **more)
 
 
@@ -174,8 +172,13 @@ def estimate_concurrency(call: Call[Snapshot], body: ConcurrencyRequest, query: 
     """
     based_on = _from(call, body.evaluated_on)
     if body.request_duration_s is not None:
-        estimate = concurrency_estimate(body.traffic, body.request_duration_s, body.headroom)
-        return _concurrency(estimate, body.request_duration_s, based_on)
+        duration_s = body.request_duration_s
+        estimate = concurrency_estimate(body.traffic, duration_s, body.headroom)
+        answer = _concurrency(estimate, duration_s, based_on)
+        if not query.explain:
+            return answer
+        explained = explained_concurrency(body.traffic, body.headroom, duration_s, estimate)
+        return extended(ConcurrencyAnswer, answer, **members(explained))
     if body.model is None or body.gpu is None:
         raise ImpossibleCombination("", Message("duration_missing"), ("request_duration_s", "model", "gpu"))
     gathered = Gathered()
@@ -192,20 +195,27 @@ def estimate_concurrency(call: Call[Snapshot], body: ConcurrencyRequest, query: 
     placed = read_deployment(deployment, call, gathered)
     timed = _timed(call.snapshot, placed, needed(asked))
     if timed.e2e_ms is None:
-        return ConcurrencyAnswer(
+        why = timed.reason or Message("traffic_above_capacity", {"most": timed.max_requests_per_second or 0.0})
+        answer = ConcurrencyAnswer(
             active_requests=None,
             demand=None,
             with_headroom=None,
             request_duration_s=None,
             verdict=timed.verdict,
             reason_code=timed.reason_code or "traffic_above_capacity",
-            reason=timed.reason or Message("traffic_above_capacity", {"most": timed.max_requests_per_second or 0.0}),
+            reason=why,
             assumptions=[*placed.assumptions],
             provenance=based_on,
         )
+        more = members(explained_no_concurrency(why)) if query.explain else {}
+        return extended(ConcurrencyAnswer, answer, **more)
     duration_s = timed.e2e_ms.mean / MS_PER_S
     estimate = concurrency_estimate(body.traffic, duration_s, body.headroom)
-    return _concurrency(estimate, duration_s, based_on, (*estimate.assumptions, *placed.assumptions))
+    answer = _concurrency(estimate, duration_s, based_on, (*estimate.assumptions, *placed.assumptions))
+    if not query.explain:
+        return answer
+    explained = explained_concurrency(body.traffic, body.headroom, duration_s, estimate, timed)
+    return extended(ConcurrencyAnswer, answer, **members(explained))
 
 
 @operation("POST", "/v1/cost-projections", tag="sizing", examples=("cost-projection",))

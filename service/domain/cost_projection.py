@@ -62,7 +62,7 @@ def cost_projection(
     full_load = None if request.throughput is None else _volume(request.throughput, hours)
     share = _default(request.utilization, 1.0)
     served = None if full_load is None else full_load.scaled(share)
-    prices = _token_prices(monthly.total, served, _weights(request, weights)) if _has_input(request) else None
+    prices = _token_prices(monthly.total, served, token_weights(request, weights)) if _has_input(request) else None
     now = _at_utilization(share, monthly.total, request.throughput, full_load)
     return CostProjection(
         monthly_usd=monthly,
@@ -151,12 +151,12 @@ def _token_prices(total_usd: float, served: Volume | None, weights: TokenWeights
     )
 
 
-def _weights(request: CostProjectionRequest, given: TokenWeights | None) -> TokenWeights:
+def token_weights(request: CostProjectionRequest, given: TokenWeights | None) -> TokenWeights:
     """The split of cost in use, with the largest weight at 1 (so that no tiny weight can overflow a price)."""
     found = given or (LIST_PRICE_WEIGHTS if request.managed_api is None else request.managed_api.weights)
     largest = max(found.input, found.cached_input, found.output)
     if largest == 0.0:
-        return _weights(request, LIST_PRICE_WEIGHTS)
+        return token_weights(request, LIST_PRICE_WEIGHTS)
     return TokenWeights(
         input=found.input / largest, cached_input=found.cached_input / largest, output=found.output / largest
     )

@@ -73,10 +73,10 @@ def _blocks(
     )
 
 
-def _slots(
-    architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour, pool_bytes: Number, tokens: Number
-) -> KvCapacity:
-    """SGLang: one slot a token; a smaller pool for sliding layers, a separate one for recurrent state."""
+def slot_parts(
+    architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour
+) -> tuple[Number, Number, Number]:
+    """SGLang's bytes: a token's growth of a long sequence, a slot of the token pool, one request's recurrent state."""
     settings, tensor, kv_bytes = deployment.settings, deployment.layout.tensor, deployment.precision.kv_bytes
     share = stage_share(architecture, deployment)
     plan = _plan(architecture, deployment, behaviour)
@@ -92,6 +92,15 @@ def _slots(
         size = layers * layer_bytes_per_token(group.layers, tensor, kv_bytes)
         slot = slot + (size * windowed_share if group.layers.kind in WINDOWED else size)
         growth = growth + (size if group.layers.kind in plan.growing else 0.0 * size)
+    return growth, slot, state
+
+
+def _slots(
+    architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour, pool_bytes: Number, tokens: Number
+) -> KvCapacity:
+    """SGLang: one slot a token; a smaller pool for sliding layers, a separate one for recurrent state."""
+    plan = _plan(architecture, deployment, behaviour)
+    growth, slot, state = slot_parts(architecture, deployment, behaviour)
     usable = greater(pool_bytes, 0.0)
     of_tokens = usable / (1.0 + STATE_POOL_RATIO) if plan.has_state else usable
     capacity = choose(slot > 0.0, floor(of_tokens / greater(slot, 1.0)), 0.0)
@@ -107,7 +116,7 @@ def _slots(
     )
 
 
-def _context_parts(
+def context_parts(
     architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour
 ) -> tuple[Number, Number]:
     """Bytes per cell of the whole context, and bytes of the windows and states of all slots (llama.cpp)."""
@@ -136,7 +145,7 @@ def _context_parts(
 
 def whole_context_bytes(architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour) -> Number:
     """Pool that llama.cpp reserves at start: every cell of the context, windows and states of all slots."""
-    cell, fixed = _context_parts(architecture, deployment, behaviour)
+    cell, fixed = context_parts(architecture, deployment, behaviour)
     return cell * deployment.settings.max_model_len + fixed
 
 
@@ -144,7 +153,7 @@ def _context(
     architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour, pool_bytes: Number, tokens: Number
 ) -> KvCapacity:
     """llama.cpp: the context is shared by the slots; it holds it whole or does not start."""
-    cell, fixed = _context_parts(architecture, deployment, behaviour)
+    cell, fixed = context_parts(architecture, deployment, behaviour)
     longest = deployment.settings.max_model_len
     room = greater(pool_bytes - fixed, 0.0)
     cells = choose(cell > 0.0, lesser(floor(room / greater(cell, 1.0)), longest), longest)

@@ -163,7 +163,7 @@ def weights_by_class(subject: Subject, outcome: Outcome) -> dict[str, int]:
     """Whole bytes of the binding stage by tensor class, with adapters, drafts and what is kept in host memory."""
     counted, settings = outcome.counted, subject.deployment.settings
     shares = counted.stage_weights
-    stage = 0 if counted.first_binds else 2 if counted.last_binds else 1
+    stage = _stage(outcome)
     found: dict[str, float] = {
         name: as_float(size) * _share(shares, name, stage, subject.architecture.layers)
         for name, size in shares.by_class.items()
@@ -185,6 +185,18 @@ def weights_by_class(subject: Subject, outcome: Outcome) -> dict[str, int]:
         held = sum(found.values()) - found["adapters"] - found["draft"]
         found["in_host_memory"] = -min(offload, held)
     return {name: int(size) for name, size in found.items() if size}
+
+
+def stage_share_of(subject: Subject, outcome: Outcome, name: str) -> float:
+    """Share of a tensor class's layers on the binding stage; 1.0 for what stands beside the layers."""
+    if name not in _SHARES:
+        return 1.0
+    return _share(outcome.counted.stage_weights, name, _stage(outcome), subject.architecture.layers)
+
+
+def _stage(outcome: Outcome) -> int:
+    """The stage that binds: 0 (first), 1 (middle) or 2 (last)."""
+    return 0 if outcome.counted.first_binds else 2 if outcome.counted.last_binds else 1
 
 
 def _share(shares: StageWeights, name: str, stage: int, layers: int) -> float:

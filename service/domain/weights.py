@@ -125,7 +125,7 @@ def stage_layers(layers: int, pipeline: Number) -> tuple[Number, Number, Number]
     return base + choose(rest + 1.5 > pipeline, one_more, 0.0), base + one_more, base
 
 
-def _kv_projection_parameters(architecture: Architecture) -> float:
+def kv_projection_parameters(architecture: Architecture) -> float:
     """Parameters of the K and V projections that tensor ranks beyond the KV heads must repeat."""
     counted = sum(
         group.layers * group.kv_heads * group.elements_per_head * architecture.hidden_size
@@ -137,12 +137,12 @@ def _kv_projection_parameters(architecture: Architecture) -> float:
 
 def _attention_on_rank(architecture: Architecture, tensor: Number) -> Number:
     """Attention parameters of one rank: queries and output by rank, keys and values by whole KV heads."""
-    keys_values = _kv_projection_parameters(architecture)
+    keys_values = kv_projection_parameters(architecture)
     heads = max((group.kv_heads for group in architecture.cache), default=1)
     return (architecture.parameters.attention - keys_values) / tensor + keys_values * (ceil(heads / tensor) / heads)
 
 
-def _absorbed_elements(architecture: Architecture) -> float:
+def absorbed_elements(architecture: Architecture) -> float:
     """Elements of the up-projections of latent attention, which engines keep a second time, transposed for decoding.
 
     Heads x latent width x (key width without rotary part + value width).
@@ -159,7 +159,7 @@ def _absorbed_elements(architecture: Architecture) -> float:
     )
 
 
-def _rotary_table_elements(architecture: Architecture) -> float:
+def rotary_table_elements(architecture: Architecture) -> float:
     """Cosine and sine tables, one per rotary width: positions x width (14.96 GiB of Llama-3.1-8B print as 14.99)."""
     widths = {_rotary_width(group) for group in architecture.cache if group.kind not in {"state", "cross"}}
     return float(architecture.max_position_embeddings * sum(widths))
@@ -197,19 +197,19 @@ def stage_weights(
     if embedding_on_host and counts.lm_head:
         embedding = 0.0 * embedding
     vision = counts.vision * size["vision"] / tensor
-    rotary = _rotary_table_elements(architecture) * size["norms"]
+    rotary = rotary_table_elements(architecture) * size["norms"]
 
     by_class: dict[TensorClass, Number] = {
         "embedding": embedding,
         "lm_head": head,
         "attention": _attention_on_rank(architecture, tensor) * size["attention"]
-        + _absorbed_elements(architecture) * ABSORBED_BYTES / tensor,
+        + absorbed_elements(architecture) * ABSORBED_BYTES / tensor,
         "attention_replicated": counts.attention_replicated * size["attention_replicated"],
         "dense_mlp": counts.dense_mlp * size["dense_mlp"] / tensor,
         "routed_experts": counts.routed_experts
         * size["routed_experts"]
         * expert_share
-        * _padding(architecture, layout, precision),
+        * expert_padding(architecture, layout, precision),
         "shared_experts": counts.shared_experts * size["shared_experts"] / tensor,
         "router": counts.router * size["router"],
         "state_mixer": counts.state_mixer * size["state_mixer"] / tensor,
@@ -232,7 +232,7 @@ def stage_weights(
     )
 
 
-def _padding(architecture: Architecture, layout: Layout, precision: Precision) -> Number:
+def expert_padding(architecture: Architecture, layout: Layout, precision: Precision) -> Number:
     """Growth of expert matrices by the padding of MXFP4 kernels; 1 for other formats."""
     hidden, width = architecture.hidden_size, max(architecture.moe_intermediate_size, 1)
     on_rank = choose(layout.expert > 0.0, float(width), width / layout.tensor)

@@ -1,0 +1,147 @@
+"""``?explain=true``: what it adds to each answer of the sizing endpoints."""
+
+import msgspec
+
+from service.api.call import Call
+from service.api.deployments import Placed, read_deployment
+from service.api.resolve import Gathered, read_offer
+from service.api.wire import CostRequest, PerformanceRequest
+from service.catalog.snapshot import Snapshot
+from service.domain.calibration import Profile, profile_for
+from service.domain.concurrency import ConcurrencyEstimate
+from service.domain.cost import CostProjection, CostProjectionRequest
+from service.domain.derivation import Derived, Explained, below, derived
+from service.domain.derivation_concurrency import concurrency_derivation
+from service.domain.derivation_cost import cost_derivation
+from service.domain.derivation_memory import memory_derivation
+from service.domain.derivation_performance import DEFINITION, Timed, performance_derivation, timed
+from service.domain.derivation_replicas import replica_derivation
+from service.domain.explanation import (
+    concurrency_checks_to_do,
+    cost_checks_to_do,
+    explain_concurrency,
+    explain_cost,
+    explain_memory,
+    explain_performance,
+    memory_checks_to_do,
+    performance_checks_to_do,
+)
+from service.domain.message import Message
+from service.domain.option_explanation import NOTHING_FOUND, explain_option, option_checks_to_do
+from service.domain.performance import PerformanceEstimate
+from service.domain.question import Ask
+from service.domain.recommend import Recommendations
+from service.domain.vram_budget import VramBudget
+from service.domain.work import Work, work
+from service.domain.workload import Traffic
+from service.domain.workload_fit import Asked
+
+THE_CALLERS_PRICE = "price_usd_per_hour of the request"
+FIRST = "/recommendations/0"
+
+
+def members(explained: Explained) -> dict[str, object]:
+    """The members that an answer gains."""
+    return msgspec.structs.asdict(explained)
+
+
+def explained_budget(placed: Placed, budget: VramBudget, asked: Asked | None) -> Explained:
+    """Of ``vram-budgets``."""
+    return Explained(
+        derivation=memory_derivation(placed.subject, budget, asked),
+        explanation=explain_memory(placed.subject, budget),
+        checklist=memory_checks_to_do(placed.subject, budget),
+    )
+
+
+def explained_performance(snapshot: Snapshot, placed: Placed, asked: Work, estimate: PerformanceEstimate) -> Explained:
+    """Of ``performance-estimates``; without numbers there is nothing to derive."""
+    steps: tuple[Derived, ...] = ()
+    if estimate.throughput is not None:
+        steps = performance_derivation(_timed(snapshot, placed, asked), asked, estimate)
+    return Explained(
+        derivation=steps,
+        explanation=explain_performance(placed.subject, asked, estimate),
+        checklist=performance_checks_to_do(estimate),
+    )
+
+
+def explained_concurrency(
+    traffic: Traffic,
+    headroom: float | None,
+    duration_s: float,
+    estimate: ConcurrencyEstimate,
+    based_on: PerformanceEstimate | None = None,
+) -> Explained:
+    """Of ``concurrency-estimates``; ``based_on``: the performance that told the duration, if one did."""
+    steps = concurrency_derivation(traffic, duration_s, headroom, estimate)
+    if based_on is not None and based_on.e2e_ms is not None:
+        lasts = {"e2e_ms": based_on.e2e_ms.mean, "ms_per_s": 1000.0}
+        first = derived("/request_duration_s", "e2e_ms / ms_per_s", lasts, duration_s, "s", DEFINITION)
+        steps = (first, *steps)
+    return Explained(
+        derivation=steps,
+        explanation=explain_concurrency(estimate.active_requests, duration_s, None),
+        checklist=concurrency_checks_to_do(),
+    )
+
+
+def explained_no_concurrency(why: Message) -> Explained:
+    """Of ``concurrency-estimates`` where a deployment has no duration."""
+    return Explained(
+        derivation=(), explanation=explain_concurrency(None, None, why), checklist=concurrency_checks_to_do()
+    )
+
+
+def explained_cost(
+    snapshot: Snapshot, body: CostProjectionRequest, price: float, setup_fee: float, projection: CostProjection
+) -> Explained:
+    """Of ``cost-projections``."""
+    return Explained(
+        derivation=cost_derivation(body, price, setup_fee, _price_source(snapshot, body), projection),
+        explanation=explain_cost(body, projection),
+        checklist=cost_checks_to_do(body),
+    )
+
+
+def explained_options(call: Call[Snapshot], ask: Ask, found: Recommendations) -> Explained:
+    """Of ``recommendations``: the first option, read again from its own replays."""
+    if not found.recommendations:
+        return Explained(derivation=(), explanation=NOTHING_FOUND, checklist=())
+    option = found.recommendations[0]
+    replica = msgspec.convert(option.replay.performance_estimate, PerformanceRequest)
+    costs = msgspec.convert(option.replay.cost_projection, CostRequest)
+    placed = read_deployment(replica, call, Gathered())
+    asked = work(replica.traffic, replica.targets, replica.application, replica.kind)
+    subject, offer = placed.subject, option.offer
+    at_load = _timed(call.snapshot, placed, asked)
+    price, source = offer.price_usd_per_hour, _price_source(call.snapshot, costs)
+    bill = cost_derivation(costs, price, offer.setup_fee_usd, source, option.cost)
+    steps = (
+        *replica_derivation(ask, option, at_load),
+        *below("/vram", memory_derivation(subject, option.vram)),
+        *below("/performance", performance_derivation(at_load, asked, option.performance)),
+        *below("/cost", bill),
+    )
+    return Explained(
+        derivation=below(FIRST, steps),
+        explanation=explain_option(ask, option, subject, asked, costs),
+        checklist=option_checks_to_do(option, subject),
+    )
+
+
+def _profile(snapshot: Snapshot, placed: Placed) -> Profile:
+    subject, behaviour = placed.subject, placed.subject.behaviour
+    return profile_for(subject.accelerator, subject.weights, behaviour.engine, behaviour.version, snapshot.profiles)
+
+
+def _timed(snapshot: Snapshot, placed: Placed, asked: Work) -> Timed:
+    return timed(placed.subject, _profile(snapshot, placed), asked, placed.engine.speculative)
+
+
+def _price_source(snapshot: Snapshot, body: CostProjectionRequest) -> str:
+    """Where the price comes from: the offer's page with its date, or the caller."""
+    if body.offer is None:
+        return THE_CALLERS_PRICE
+    offer = read_offer(body.offer, snapshot)
+    return offer.source if offer.as_of is None else f"{offer.source} ({offer.as_of})"
