@@ -16,6 +16,7 @@ from service.catalog.offers import load_offers
 from service.catalog.profiles import load_profiles
 from service.catalog.providers import load_providers
 from service.catalog.quantizations import build_quantization_index, load_quantizations
+from service.catalog.references import check_references
 from service.domain.accelerator import Accelerator
 from service.domain.calibration import Profiles
 from service.domain.engine import EngineName
@@ -68,6 +69,9 @@ def load_snapshot(folder: Path = PACKAGED) -> Snapshot:
     providers = {provider.id: provider for provider in load_providers(folder / "providers")}
     offers = load_offers(folder / "offers")
     models = load_models(folder / "models")
+    engines = load_engines(folder / "engines")
+    instances = load_instances(folder / "instances.json")
+    check_references(accelerators, quantizations, engines, providers, offers, instances, models.values())
     fleet = compile_fleet(tuple(accelerators.values()), quantizations)
     return Snapshot(
         catalog_revision=_digest(folder, profiles=False),
@@ -75,10 +79,10 @@ def load_snapshot(folder: Path = PACKAGED) -> Snapshot:
         models=models,
         accelerators=accelerators,
         quantizations=quantizations,
-        engines=load_engines(folder / "engines"),
+        engines=engines,
         providers=providers,
         offers={offer.id: offer for offer in offers},
-        instances=load_instances(folder / "instances.json"),
+        instances=instances,
         profiles=load_profiles(folder / "profiles"),
         quantized_checkpoints=_quantized_checkpoints(models),
         gpu_index=build_gpu_index(accelerators, Counter(offer.gpu for offer in offers if offer.gpu)),
