@@ -68,9 +68,7 @@ def test_every_row_has_its_source_and_date_or_says_that_it_has_none(snapshot: Sn
         date.fromisoformat(row.as_of)
     for provider in snapshot.providers.values():
         assert provider.source, provider.id
-        own = [offer for offer in snapshot.offers.values() if offer.provider == provider.id]
-        undated = all("undated" in offer.flags for offer in own)
-        assert provider.as_of is not None or provider.status != "priced" or undated, provider.id
+        assert provider.as_of is None or date.fromisoformat(provider.as_of), provider.id
         for name, attribute in provider.attributes.items():
             assert attribute.value == "unknown" or (attribute.source and attribute.evidence), (provider.id, name)
     for offer in snapshot.offers.values():
