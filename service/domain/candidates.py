@@ -141,7 +141,8 @@ def _settings(
     draft: Architecture | None,
 ) -> EngineSettings:
     """Launch settings of every fleet row: resolved once for each class of rows that the defaults tell apart."""
-    which, samples = _settings_classes(fleet, behaviour)
+    by_layout = engine.lora is not None or draft is not None or behaviour.fraction_rule != "given"
+    which, samples = _settings_classes(fleet, behaviour, by_layout=by_layout)
     resolved = []
     for row in samples:
         layout = Layout(tensor=float(fleet.tensor[row]), pipeline=float(fleet.pipeline[row]))
@@ -152,16 +153,20 @@ def _settings(
 
 
 @lru_cache(maxsize=64)
-def _settings_classes(fleet: Fleet, behaviour: EngineBehaviour) -> tuple[IntArray, tuple[int, ...]]:
-    """Class of each fleet row, and one row of each class, by all that ``resolve_settings`` reads of card and layout."""
+def _settings_classes(fleet: Fleet, behaviour: EngineBehaviour, *, by_layout: bool) -> tuple[IntArray, tuple[int, ...]]:
+    """Class of each fleet row, and one row of each class, by all that ``resolve_settings`` reads of card and layout.
+
+    ``by_layout``: it reads the layout too, for adapters, a draft, or a fraction that depends on ranks.
+    """
     seen: dict[tuple[object, ...], int] = {}
     samples: list[int] = []
     which = np.empty(fleet.rows, dtype=np.intp)
     for row in range(fleet.rows):
         accelerator = fleet.accelerators[fleet.accelerator[row]]
         memory = 0 if behaviour.fraction_rule == "given" else accelerator.memory_bytes
-        large, vendor = takes_large_batch(accelerator, behaviour), accelerator.vendor
-        key = (large, vendor, memory, float(fleet.tensor[row]), float(fleet.pipeline[row]))
+        card = (takes_large_batch(accelerator, behaviour), accelerator.vendor, accelerator.compute_capability, memory)
+        layout = (float(fleet.tensor[row]), float(fleet.pipeline[row])) if by_layout else None
+        key = (card, layout)
         if key not in seen:
             seen[key] = len(samples)
             samples.append(row)
