@@ -152,9 +152,13 @@ def _holds(since: str | None, until: str | None, version: Version) -> bool:
     return (since is None or version >= Version(since)) and (until is None or version < Version(until))
 
 
+_NOT_IN_ROWS = frozenset({"engine", "version", "support"})
+
+
 def _band(path: Path, file: EngineFile, start: Version) -> EngineBehaviour:
     values: dict[str, object] = {"engine": file.engine, "version": str(start)}
-    known = {field.name for field in msgspec.structs.fields(EngineBehaviour)} - {"engine", "version", "support"}
+    fields = [each for each in msgspec.structs.fields(EngineBehaviour) if each.name not in _NOT_IN_ROWS]
+    known = {field.name for field in fields}
     for row in file.behaviour:
         if row.field not in known:
             msg = f"{path}: unknown field {row.field!r}"
@@ -165,7 +169,7 @@ def _band(path: Path, file: EngineFile, start: Version) -> EngineBehaviour:
             msg = f"{path}: {row.field} has two values in {start}"
             raise CatalogError(msg)
         values[row.field] = row.value
-    missing = known - values.keys()
+    missing = {field.name for field in fields if field.required} - values.keys()
     if missing:
         msg = f"{path}: {', '.join(sorted(missing))} have no value in {start}"
         raise CatalogError(msg)

@@ -26,6 +26,9 @@ UBATCH_TOKENS = 512.0
 COMPUTE_BYTES = 4.0
 """llama.cpp computes logits and scores in fp32."""
 
+ENCODER_WIDTH = 1280
+"""Width of the encoders of cross-attention models: Whisper-large, and the vision tower of Llama 3.2."""
+
 LARGEST_LATENT_BLOCK_FACTOR = 8.0
 """vLLM sizes the latent-attention workspace for eight contexts of max_model_len, up to a limit in tokens
 (MLACommonMetadataBuilder.determine_chunked_prefill_workspace_size)."""
@@ -80,7 +83,7 @@ def profiled_peak(architecture: Architecture, deployment: Deployment, behaviour:
     sampler = logits * behaviour.sampler_bytes_per_logit + hidden * behaviour.hidden_copies + base
     copies = behaviour.mlp_copies - (3.0 - widths.matrices)
     mlp = (row * copies * max(widths.dense, widths.shared)) / tensor
-    experts = _expert_workspace(architecture, deployment)
+    experts = _expert_workspace(architecture, deployment, separate=behaviour.separate_expert_caches)
     forward = mlp + hidden * behaviour.forward_hidden_copies + base
     resident = _latent_workspace(architecture, deployment, behaviour)
     if behaviour.expert_workspace:
@@ -89,17 +92,19 @@ def profiled_peak(architecture: Architecture, deployment: Deployment, behaviour:
         forward = forward + experts
     if behaviour.encoder_cache and architecture.parameters.vision:
         resident = resident + hidden
+    resident = resident + _encoder_inputs(architecture, deployment, behaviour)
     if architecture.role == "encoder":
         sampler = 0.0 * sampler
     staged = choose(deployment.layout.pipeline > 1.0, 2.0, 0.0)
     return ActivationPeak(sampler=sampler, forward=forward, resident=resident, hand_over=hidden * staged)
 
 
-def _expert_workspace(architecture: Architecture, deployment: Deployment) -> Number:
+def _expert_workspace(architecture: Architecture, deployment: Deployment, *, separate: bool) -> Number:
     """Buffers of the fused expert kernels: tokens x experts per token x (max(I, H) + max(2 I, H)) x 2 bytes.
 
     vLLM fused_moe ``workspace_shapes``; I is the expert width on the rank, H the hidden size. Expert parallelism keeps
-    experts whole and sees the tokens of all data ranks.
+    experts whole and sees the tokens of all data ranks. ``separate``: three caches of 2 I, I and H instead
+    (``fused_experts_impl`` before the first and the last shared one).
     """
     layout = deployment.layout
     hidden = float(architecture.hidden_size)
@@ -107,8 +112,19 @@ def _expert_workspace(architecture: Architecture, deployment: Deployment) -> Num
         layout.expert > 0.0, architecture.moe_intermediate_size, architecture.moe_intermediate_size / layout.tensor
     )
     rows = deployment.settings.max_num_batched_tokens * architecture.experts_per_token
-    each = greater(width, hidden) + greater(2.0 * width, hidden)
+    each = 3.0 * width + hidden if separate else greater(width, hidden) + greater(2.0 * width, hidden)
     return rows * each * ACTIVATION_BYTES * (1.0 - deployment.precision.mxfp4_experts)
+
+
+def _encoder_inputs(architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour) -> Number:
+    """Encoder activations where each of ``max_num_seqs`` profiled sequences brings an image or a sound of its own.
+
+    Whisper-large printed 10.5 GiB for 256 x 1,500 frames: 11.5 rows of 1,280 elements for each.
+    """
+    tokens = max((group.window_tokens for group in architecture.cache if group.kind == "cross"), default=0)
+    rows = deployment.settings.max_num_seqs * float(tokens)
+    width = float(min(architecture.hidden_size, ENCODER_WIDTH))
+    return rows * behaviour.encoder_profile_copies * width * ACTIVATION_BYTES
 
 
 def _latent_workspace(architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour) -> Number:

@@ -127,6 +127,8 @@ class Architecture(msgspec.Struct, frozen=True):
     stored_bits: tuple[tuple[TensorClass, float], ...] = ()
     """Bits per weight of classes that the published checkpoint stores in neither ``checkpoint_format`` nor ``dtype``
     (fp8 attention beside fp4 experts)."""
+    rotary_scale: float = 1.0
+    """Linear rope scaling: the tables of rotary angles are so many times as long as the context."""
     estimated: tuple[str, ...] = ()
     """Fields that had to be assumed (missing from the config)."""
 

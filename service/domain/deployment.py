@@ -120,3 +120,5 @@ class KvCapacity(msgspec.Struct, frozen=True):
     at_tokens: Number
     block_tokens: Number = 1.0
     """Tokens of the smallest block (or slot) of the pool."""
+    start_bytes: Number = 0.0
+    """Pool bytes that the start-up check wants for one request of ``at_tokens``; where an engine has such a check."""

@@ -125,6 +125,26 @@ class EngineBehaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Sliding-window layers cache their window only."""
     group_padding_ratio: float
     """Hybrid groups take the largest layer count while it is within this ratio of the smallest."""
+    unchunked_vendors: tuple[str, ...] = ()
+    """Makers on whose cards prefill is not cut into chunks by default, whatever ``chunked_prefill`` says."""
+    older_engine_below_capability: float = 0.0
+    """Cards below this compute capability run the older engine of a version that has two (vLLM V0 beside V1): prefill in
+    chunks from 32,768 tokens on only, and its batch defaults."""
+    separate_expert_caches: bool = False
+    """Expert kernels keep the results of both projections apart, instead of in two workspaces."""
+    encoder_profile_copies: float = 0.0
+    """Rows of encoder width per encoder token that live while every profiled sequence brings an input of its own."""
+    context_tensor_gib: float = 0.0
+    """As ``context_gib``, with tensor parallelism over a fast link; 0: no more than on one card."""
+    warms_up: bool = False
+    """After the pool and the graphs, the sampler runs once more over ``max_num_seqs`` rows."""
+    mxfp4_fragments_gib: float = 0.0
+    """Blocks that the allocator keeps after repacking MXFP4 experts and that no later request fits into."""
+    images_on_first_card: bool = False
+    """Every rank prepares images on the first accelerator."""
+    wide_graph_families: tuple[str, ...] = ()
+    """Architecture families that are captured up to ``wide_graph_tokens``."""
+    wide_graph_tokens: int = 0
     support: tuple[SupportRule, ...] = ()
     """What these versions do not run."""
 

@@ -52,7 +52,7 @@ def resolve_settings(  # noqa: C901, PLR0913 - one field a line; the six things 
         length = default("max_model_len", architecture.max_position_embeddings, "default_max_model_len")
 
     large = takes_large_batch(accelerator, behaviour)
-    chunked = _chunked(request, behaviour, length)
+    chunked = _chunked(request, behaviour, length, accelerator)
     seqs = _first(request.max_num_seqs, request.parallel)
     open_seqs = seqs is None
     if seqs is None:
@@ -112,6 +112,9 @@ def read_version(request: EngineRequest, behaviour: EngineBehaviour) -> Message:
 def takes_large_batch(accelerator: Accelerator, behaviour: EngineBehaviour) -> bool:
     """Whether the engine's larger batch defaults apply: by memory, some card names excepted."""
     large = accelerator.usable_memory_bytes >= behaviour.large_card_gib * GIB
+    # vLLM's two engines in one version: the older one knows no large defaults (unchunked vendors run it too).
+    if runs_older_engine(accelerator, behaviour) or accelerator.vendor in behaviour.unchunked_vendors:
+        return False
     return large and not any(part in accelerator.id for part in behaviour.small_batch_cards)
 
 
@@ -135,10 +138,18 @@ def _fraction(request: EngineRequest, behaviour: EngineBehaviour) -> float | Non
     return next((float(value) for name in names if (value := getattr(request, name)) is not None), None)
 
 
-def _chunked(request: EngineRequest, behaviour: EngineBehaviour, length: float) -> bool:
+def runs_older_engine(accelerator: Accelerator, behaviour: EngineBehaviour) -> bool:
+    """Whether this version falls back on its older engine on this card."""
+    capability = accelerator.compute_capability
+    return capability is not None and capability < behaviour.older_engine_below_capability
+
+
+def _chunked(request: EngineRequest, behaviour: EngineBehaviour, length: float, accelerator: Accelerator) -> bool:
     if request.chunked_prefill is not None:
         return request.chunked_prefill
-    if behaviour.chunked_prefill == "above_32k":
+    if accelerator.vendor in behaviour.unchunked_vendors:
+        return False
+    if behaviour.chunked_prefill == "above_32k" or runs_older_engine(accelerator, behaviour):
         return length > LONG_CONTEXT_TOKENS
     return behaviour.chunked_prefill == "on"
 

@@ -123,6 +123,8 @@ class Pool(msgspec.Struct, frozen=True):
     """Blocks that the engine counts for one request of ``tokens``."""
     resident_blocks: Number
     """Blocks that such a request holds while it decodes (windows without a prefill chunk)."""
+    start_bytes: Number
+    """Bytes that the start-up check wants for one such request."""
 
 
 def _window_tokens(layers: CacheLayers, tokens: Number, chunk: Number) -> Number:
@@ -167,6 +169,7 @@ def block_pool(plan: GroupPlan, deployment: Deployment, stage_share: Number, tok
         growth_bytes_per_token=choose(on, shared.growth_bytes_per_token, flat.growth_bytes_per_token),
         request_blocks=choose(on, shared.request_blocks, flat.request_blocks),
         resident_blocks=choose(on, shared.resident_blocks, flat.resident_blocks),
+        start_bytes=choose(on, shared.start_bytes, _windowed_bytes(plan, token_bytes, deployment, stage_share, tokens)),
     )
 
 
@@ -194,7 +197,23 @@ def _flat_pool(
         growth_bytes_per_token=growth,
         request_blocks=blocks,
         resident_blocks=blocks,
+        start_bytes=blocks * block_bytes,
     )
+
+
+def _windowed_bytes(
+    plan: GroupPlan, token_bytes: list[Number], deployment: Deployment, share: Number, tokens: Number
+) -> Number:
+    """What the start-up check counts with the hybrid manager off: windows, before layers are made full.
+
+    Llama-4-Scout started at 5.24 M tokens so, though its pool holds 0.75 of such a request (vLLM get_kv_cache_configs).
+    """
+    settings = deployment.settings
+    total: Number = 0.0
+    for group, size in zip(plan.kinds, token_bytes, strict=True):
+        blocks = _blocks_of(group, settings.block_size, tokens, settings.max_num_batched_tokens, settings.draft_tokens)
+        total = total + ceil(group.count * share) * size * settings.block_size * blocks
+    return total
 
 
 def _grouped_pool(
@@ -234,6 +253,7 @@ def _grouped_pool(
         growth_bytes_per_token=growth,
         request_blocks=request,
         resident_blocks=resident,
+        start_bytes=request * (page * ceil(plan.group_layers * share)),
     )
 
 

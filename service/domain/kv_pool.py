@@ -70,6 +70,7 @@ def _blocks(
         max_concurrency=concurrency * deployment.layout.data,
         at_tokens=tokens,
         block_tokens=pool.block_tokens,
+        start_bytes=pool.start_bytes,
     )
 
 

@@ -22,6 +22,11 @@ FAST_LINK_BYTES_PER_S = 100e9
 GRAPH_TOKENS = 512.0
 """Largest capture size that the graph coefficients of the engine data were fitted at."""
 
+GRAPH_SIZES = 51.0
+"""Graphs that are captured up to there: 1, 2, 4, then every 8 up to 256, every 16 beyond."""
+
+WIDE_GRAPH_STEP_TOKENS = 16.0
+
 
 class Account(msgspec.Struct, frozen=True):
     """Bytes of the binding pipeline stage: the one whose weights and activations leave least for the KV pool."""
@@ -30,6 +35,12 @@ class Account(msgspec.Struct, frozen=True):
     activation: Number
     graph: Number
     non_torch: Number
+    at_start: Number
+    """Held by driver context and communicators before the engine looks at what is free."""
+    warm_up: Number
+    """What the sampler's run after graph capture takes; 0 where there is none."""
+    fragments: Number
+    """Freed blocks of the load that stay with the allocator and serve nothing later."""
     stage_weights: StageWeights
     first_binds: Flag
     last_binds: Flag
@@ -48,9 +59,11 @@ def account(architecture: Architecture, deployment: Deployment, behaviour: Engin
     first, middle, last = (shares.total(stage, architecture.layers) for stage in (0, 1, 2))
     if behaviour.activation_rule == "compute_buffer":
         peak_last = peak_other = compute_buffer(architecture, deployment, behaviour)
+        warm_up: Number = 0.0
     else:
         peak = profiled_peak(architecture, deployment, behaviour)
         peak_last, peak_other = peak.on_stage(samples=True), peak.on_stage(samples=False)
+        warm_up = peak.sampler if behaviour.warms_up else 0.0
     alone = layout.pipeline < 2.0  # noqa: PLR2004 - one stage both embeds and samples
     peak_first = choose(alone, peak_last, peak_other)
     last = choose(alone, first, last)
@@ -66,6 +79,9 @@ def account(architecture: Architecture, deployment: Deployment, behaviour: Engin
         activation=activation,
         graph=graph_bytes(architecture, deployment, behaviour),
         non_torch=non_torch_bytes(deployment, behaviour),
+        at_start=held_at_start(deployment, behaviour),
+        warm_up=warm_up,
+        fragments=deployment.precision.mxfp4_experts * (behaviour.mxfp4_fragments_gib * GIB),
         stage_weights=shares,
         first_binds=first_binds,
         last_binds=last_binds,
@@ -82,14 +98,28 @@ def draft_bytes(architecture: Architecture, deployment: Deployment) -> Number:
 
 
 def graph_bytes(architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour) -> Number:
-    """CUDA graph memory: linear in layers, more for expert models, in proportion to the largest captured batch."""
+    """CUDA graph memory: linear in layers, more for expert models, in proportion to the largest captured batch.
+
+    Beyond 512 tokens it grows with the number of graphs (gpt-oss-20b, captured up to 1,024: 1.84 GiB printed).
+    """
     settings = deployment.settings
     layers = architecture.layers / deployment.layout.pipeline
     full = behaviour.graph_base_gib + behaviour.graph_per_layer_gib * layers
     if architecture.experts:
         full = full + behaviour.graph_moe_gib
-    captured = lesser(2.0 * settings.max_num_seqs, float(behaviour.graph_most_tokens))
-    return settings.cuda_graphs * full * (captured / GRAPH_TOKENS) * GIB
+    wide = architecture.model_type in behaviour.wide_graph_families
+    most = behaviour.wide_graph_tokens if wide else behaviour.graph_most_tokens
+    captured = lesser(2.0 * settings.max_num_seqs, float(most))
+    beyond = greater(captured - GRAPH_TOKENS, 0.0) / WIDE_GRAPH_STEP_TOKENS / GRAPH_SIZES
+    return settings.cuda_graphs * full * (lesser(captured, GRAPH_TOKENS) / GRAPH_TOKENS + beyond) * GIB
+
+
+def held_at_start(deployment: Deployment, behaviour: EngineBehaviour) -> Number:
+    """Memory in use before the engine's first look: driver context, and communicators over a fast link."""
+    fast = deployment.card.link_bytes_per_s > FAST_LINK_BYTES_PER_S
+    joined = greater(behaviour.context_tensor_gib, behaviour.context_gib)
+    joint = choose(fast, joined, behaviour.context_gib)
+    return choose(deployment.layout.tensor > 1.0, joint, behaviour.context_gib) * GIB
 
 
 def non_torch_bytes(deployment: Deployment, behaviour: EngineBehaviour) -> Number:

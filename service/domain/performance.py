@@ -101,6 +101,7 @@ MEMORY_BOTTLENECKS: dict[str, Bottleneck] = {
     "free_memory_below_budget": "weights_memory",
     "no_room_for_kv": "kv_capacity",
     "context_does_not_fit": "kv_capacity",
+    "out_of_memory_at_load": "weights_memory",
 }
 
 _UNIFORM: dict[Level, float] = {"mean": 0.5, "p50": 0.5, "p95": 0.95, "p99": 0.99}

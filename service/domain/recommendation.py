@@ -26,6 +26,7 @@ RejectionCode = Literal[
     "free_memory_below_budget",
     "no_room_for_kv",
     "context_does_not_fit",
+    "out_of_memory_at_load",
     "performance_unknown",
     "no_offer",
     "ttft_too_high",

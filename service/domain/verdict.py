@@ -26,11 +26,13 @@ ReasonCode = Literal[
     "free_memory_below_budget",
     "no_room_for_kv",
     "context_does_not_fit",
+    "out_of_memory_at_load",
 ]
 """engine_unsupported: the engine does not run this card or model in this version. weights_format_unsupported,
 kv_format_unsupported: not in this format. layout_illegal: heads, vocabulary, experts or layers do not divide.
 weights_exceed_memory: they do not load. free_memory_below_budget: the start-up check fails before load.
-no_room_for_kv: nothing is left for cache blocks. context_does_not_fit: one request of max_model_len does not."""
+no_room_for_kv: nothing is left for cache blocks. context_does_not_fit: one request of max_model_len does not.
+out_of_memory_at_load: graph capture or the sampler's warm-up, after the pool is taken, finds too little."""
 
 BLOCK_RULES = frozenset({"grouped_blocks", "uniform_blocks"})
 
@@ -122,8 +124,7 @@ def request_bytes(subject: Subject, pool_bytes: float, tokens: float, *, residen
     architecture, deployment, behaviour = subject.architecture, subject.deployment, subject.behaviour
     if resident or behaviour.cache_rule not in BLOCK_RULES:
         return as_float(resident_bytes(architecture, deployment, behaviour, pool_bytes, tokens))
-    pool = pool_of(architecture, deployment, behaviour, tokens)
-    return as_float(pool.request_blocks) * as_float(pool.block_bytes)
+    return as_float(pool_of(architecture, deployment, behaviour, tokens).start_bytes)
 
 
 def longest_context(subject: Subject, pool_bytes: float, sequences: int, *, resident: bool = False) -> int:

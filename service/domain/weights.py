@@ -13,6 +13,7 @@ import msgspec
 
 from service.domain.architecture import Architecture, CacheLayers, ParameterCounts, TensorClass
 from service.domain.deployment import Layout, Precision
+from service.domain.kv_cache import GROWING, WINDOWED
 from service.domain.numeric import Number, ceil, choose, floor, greater, lesser
 from service.domain.quantization import Quantization
 
@@ -160,7 +161,17 @@ def absorbed_elements(architecture: Architecture) -> float:
 
 
 def rotary_table_elements(architecture: Architecture) -> float:
-    """Cosine and sine tables, one per rotary width: positions x width (14.96 GiB of Llama-3.1-8B print as 14.99)."""
+    """Cosine and sine tables, one per rotary width: positions x width (14.96 GiB of Llama-3.1-8B print as 14.99).
+
+    Linear scaling lengthens the table of the layers that see everything; windows keep one of their own (vLLM
+    LinearScalingRotaryEmbedding; Gemma-3-4B prints 8.54 GiB, 0.56 of it tables).
+    """
+    if architecture.rotary_scale > 1.0:
+        full = max((group.elements_per_head // 2 for group in architecture.cache if group.kind in GROWING), default=0)
+        window = max(
+            (group.elements_per_head // 2 for group in architecture.cache if group.kind in WINDOWED), default=0
+        )
+        return float(architecture.max_position_embeddings * (full * architecture.rotary_scale + window))
     widths = {_rotary_width(group) for group in architecture.cache if group.kind not in {"state", "cross"}}
     return float(architecture.max_position_embeddings * sum(widths))
 
@@ -197,7 +208,8 @@ def stage_weights(
     if embedding_on_host and counts.lm_head:
         embedding = 0.0 * embedding
     vision = counts.vision * size["vision"] / tensor
-    rotary = rotary_table_elements(architecture) * size["norms"]
+    # llama.cpp computes the angles in its kernels: no tables.
+    rotary = 0.0 if embedding_on_host else rotary_table_elements(architecture) * size["norms"]
 
     by_class: dict[TensorClass, Number] = {
         "embedding": embedding,

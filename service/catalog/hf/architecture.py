@@ -7,6 +7,7 @@ from service.catalog.hf.attention import SOFTMAX, attention_parts, read_facts, r
 from service.catalog.hf.draft_layers import draft_parts
 from service.catalog.hf.embeddings import embedding_parts, is_tied
 from service.catalog.hf.encoder_decoder import is_encoder_decoder, read_encoder_decoder
+from service.catalog.hf.fields import Fields
 from service.catalog.hf.latent_attention import compressed_parts, has_compression, has_latent, latent_parts
 from service.catalog.hf.layer_kinds import LayerKind, read_layer_kinds
 from service.catalog.hf.mlp import Experts, Mlp, mlp_parts, read_mlp
@@ -19,6 +20,9 @@ from service.catalog.hf.towers import largest_image_tokens, tower_parts
 from service.catalog.hf.traits import Traits
 from service.catalog.hf.widths import Widths, read_widths
 from service.domain.architecture import Architecture
+
+MOST_ROTARY_SCALE = 1024.0
+"""A larger factor is no model's."""
 
 
 def architecture_from_config(config: Mapping[str, object]) -> Architecture:
@@ -85,8 +89,22 @@ def _decoder(sections: Sections, stored: Stored) -> Architecture:
         checkpoint_kv_cache=stored.kv_cache,
         unquantized=stored.unquantized,
         stored_bits=stored.bits,
+        rotary_scale=_rotary_scale(fields),
         estimated=tuple(dict.fromkeys(sections.whole.estimated)),
     )
+
+
+def _rotary_scale(fields: Fields) -> float:
+    """Factor of linear rope scaling; 1 for every other kind, which keeps the tables' length."""
+    scaling = fields.raw("rope_scaling") or fields.raw("rope_parameters")
+    if isinstance(scaling, Mapping) and isinstance(scaling.get("full_attention"), Mapping):
+        scaling = scaling["full_attention"]
+    if not isinstance(scaling, Mapping) or "linear" not in (scaling.get("rope_type"), scaling.get("type")):
+        return 1.0
+    factor = scaling.get("factor")
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 1.0 <= factor <= MOST_ROTARY_SCALE:
+        return 1.0
+    return float(factor)
 
 
 def _role(sections: Sections, traits: Traits) -> Literal["decoder", "encoder"]:
