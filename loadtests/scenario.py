@@ -6,7 +6,7 @@ object with one of these keys alone stands for a drawn value; everything else st
     {"$one_of": [...]}             one of the values, each of which may hold draws
     {"$integer": [low, high]}      a whole number, evenly on a logarithmic scale
     {"$number": [low, high]}       a number, likewise
-    {"$id_of": "/v1/models"}       an id of that catalog, as the running service lists it
+    {"$id_of": "/v1/models"}       an id of that catalog list, as the running service answers it
 """
 
 import math
@@ -45,11 +45,12 @@ async def catalog_ids(port: int, paths: Sequence[str]) -> Ids:
     found: dict[str, list[str]] = {}
     for path in paths:
         ids: list[str] = []
-        query = f"?limit={_PAGE}"
-        while query:
-            page = orjson.loads((await connection.exchange(get(path + query))).body)
+        first = f"{path}{'&' if '?' in path else '?'}limit={_PAGE}"
+        following = first
+        while following:
+            page = orjson.loads((await connection.exchange(get(following))).body)
             ids += [row["id"] for row in page["items"]]
-            query = f"?limit={_PAGE}&cursor={page['next_cursor']}" if page["next_cursor"] else ""
+            following = f"{first}&cursor={page['next_cursor']}" if page["next_cursor"] else ""
         found[path] = ids
     connection.close()
     return found
