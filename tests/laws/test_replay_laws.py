@@ -82,6 +82,11 @@ WISHES: dict[str, dict[str, Any]] = {
     "tensorrt-llm": {"engine": {"name": "tensorrt-llm"}},
     "llama.cpp": {"engine": {"name": "llama.cpp"}},
     "all terms": {"constraints": {"terms": ["spot", "reserved", "on_demand", "monthly"], "allow_undated": True}},
+    "draft model": {
+        "engine": {"speculative": {"tokens": 4, "acceptance_rate": 0.7, "draft_model": "llama-3.2-1b"}},
+        "constraints": {"gpus": ["h100-sxm-80gb", "mi300x-192gb"]},
+    },
+    "amd": {"constraints": {"gpus": ["mi300x-192gb", "mi325x-256gb", "mi355x-288gb"]}},
     "as batch": {"kind": "batch", "headroom": 0.0, "spare_replicas": 0},
 }
 PARTS = {
