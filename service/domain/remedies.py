@@ -11,7 +11,7 @@ from service.domain.numeric import as_float
 from service.domain.quantization import Quantization, runs_on
 from service.domain.subject import Subject
 from service.domain.units import GIB
-from service.domain.verdict import Outcome, refused, weigh_unless_refused
+from service.domain.verdict import Outcome, ReasonCode, weigh_unless_refused
 from service.domain.weights import precision
 from service.domain.workload_fit import Asked, requests_at_once
 
@@ -19,6 +19,11 @@ SEQUENCE_STEPS = (256, 128, 64, 32, 16)
 BATCH_STEPS = (2048, 1024, 512)
 FRACTION_STEPS = (0.92, 0.95)
 TENSOR_STEPS = (2, 4, 8, 16)
+
+REFUSALS: frozenset[ReasonCode] = frozenset(
+    {"engine_unsupported", "weights_format_unsupported", "kv_format_unsupported", "layout_illegal"}
+)
+"""No launch setting changes these."""
 
 FRACTION_FIELDS = {
     "utilization_of_total": "gpu_memory_utilization",
@@ -70,7 +75,7 @@ def remedies(subject: Subject, outcome: Outcome, asked: Asked | None, proposals:
     for change in _changes(subject, outcome, asked, proposals):
         if change.code in seen:
             continue
-        if _weights_still_exceed(subject, outcome, change.subject):
+        if _cannot_help(subject, outcome, change.subject):
             continue
         after = weigh_unless_refused(change.subject)
         if after is None or after.reason_code is not None:
@@ -92,6 +97,22 @@ def remedies(subject: Subject, outcome: Outcome, asked: Asked | None, proposals:
     return tuple(found)
 
 
+def _cannot_help(subject: Subject, outcome: Outcome, changed: Subject) -> bool:
+    """Whether a change leaves what is wrong as it is, so that there is no need to weigh it."""
+    same_card = changed.accelerator is subject.accelerator
+    match outcome.reason_code:
+        case "engine_unsupported":
+            return same_card
+        case "weights_format_unsupported":
+            return same_card and changed.weights is subject.weights
+        case "kv_format_unsupported":
+            return same_card and changed.kv_cache is subject.kv_cache
+        case "layout_illegal":
+            return changed.deployment.layout is subject.deployment.layout
+        case _:
+            return _weights_still_exceed(subject, outcome, changed)
+
+
 def _weights_still_exceed(subject: Subject, outcome: Outcome, changed: Subject) -> bool:
     """Whether a change that leaves each accelerator its weights leaves them too large for the card: no need to weigh it."""
     before, after = subject.deployment, changed.deployment
@@ -108,13 +129,13 @@ def _weights_still_exceed(subject: Subject, outcome: Outcome, changed: Subject) 
 def _changes(subject: Subject, outcome: Outcome, asked: Asked | None, proposals: Proposals) -> Iterator[_Change]:
     yield from _shorter_context(subject, outcome, None if asked is None else asked.context_tokens)
     yield from _thinner_cache(subject, proposals.kv_caches)
-    if refused(subject) is None:
+    if outcome.reason_code not in REFUSALS:
         yield from _smaller_batches(subject)
         yield from _larger_share(subject)
         yield from _no_graphs(subject)
     yield from _thinner_weights(subject, proposals.weights)
     yield from _more_ranks(subject)
-    yield from _larger_cards(subject, proposals.larger_cards)
+    yield from _larger_cards(subject, outcome, proposals.larger_cards)
 
 
 def _with_settings(subject: Subject, **fields: float) -> Subject:
@@ -211,15 +232,17 @@ def _more_ranks(subject: Subject) -> Iterator[_Change]:
             yield _Change("raise_tensor_parallel", message, {"parallelism": {"tensor": tensor}}, changed)
 
 
-def _larger_cards(subject: Subject, cards: Sequence[Accelerator]) -> Iterator[_Change]:
-    for accelerator in sorted(cards, key=lambda each: each.usable_memory_bytes):
-        if accelerator.usable_memory_bytes > as_float(subject.deployment.card.usable_memory_bytes):
-            card = msgspec.structs.replace(
-                subject.deployment.card,
-                usable_memory_bytes=float(accelerator.usable_memory_bytes),
-                link_bytes_per_s=accelerator.interconnect.gb_per_s_per_direction * 1e9,
-            )
-            changed = _with(subject, msgspec.structs.replace(subject.deployment, card=card))
-            changed = msgspec.structs.replace(changed, accelerator=accelerator)
-            message = Message("remedy_larger_card", {"gpu": accelerator.id})
-            yield _Change("larger_gpu", message, {"gpu": accelerator.id}, changed)
+def _larger_cards(subject: Subject, outcome: Outcome, cards: Sequence[Accelerator]) -> Iterator[_Change]:
+    """Cards with more memory, smallest first; not those that the weights as they are exceed."""
+    now, weights = as_float(subject.deployment.card.usable_memory_bytes), as_float(outcome.counted.weights)
+    larger = (each for each in cards if each.usable_memory_bytes > max(now, weights))
+    for accelerator in sorted(larger, key=lambda each: each.usable_memory_bytes):
+        card = msgspec.structs.replace(
+            subject.deployment.card,
+            usable_memory_bytes=float(accelerator.usable_memory_bytes),
+            link_bytes_per_s=accelerator.interconnect.gb_per_s_per_direction * 1e9,
+        )
+        changed = _with(subject, msgspec.structs.replace(subject.deployment, card=card))
+        changed = msgspec.structs.replace(changed, accelerator=accelerator)
+        message = Message("remedy_larger_card", {"gpu": accelerator.id})
+        yield _Change("larger_gpu", message, {"gpu": accelerator.id}, changed)
