@@ -1,15 +1,17 @@
 """``?explain=true``: what it adds to each answer of the sizing endpoints."""
 
+from typing import Any, cast
+
 import msgspec
 
 from service.api.call import Call
 from service.api.deployments import Placed, read_deployment
 from service.api.resolve import Gathered, read_offer
-from service.api.wire import CostRequest, PerformanceRequest
+from service.api.wire import DeploymentPart, Id, ModelSpec, Parallelism
 from service.catalog.snapshot import Snapshot
 from service.domain.calibration import Profile, profile_for
 from service.domain.concurrency import ConcurrencyEstimate
-from service.domain.cost import CostProjection, CostProjectionRequest
+from service.domain.cost import CostProjection, CostProjectionRequest, Throughput
 from service.domain.derivation import Derived, Explained, below, derived
 from service.domain.derivation_concurrency import concurrency_derivation
 from service.domain.derivation_cost import cost_derivation
@@ -27,10 +29,12 @@ from service.domain.explanation import (
     performance_checks_to_do,
 )
 from service.domain.message import Message
+from service.domain.option_answer import share_of
 from service.domain.option_explanation import NOTHING_FOUND, explain_option, option_checks_to_do
 from service.domain.performance import PerformanceEstimate
 from service.domain.question import Ask
 from service.domain.recommend import Recommendations
+from service.domain.recommendation import Recommendation
 from service.domain.vram_budget import VramBudget
 from service.domain.work import Work, work
 from service.domain.workload import Traffic
@@ -105,14 +109,13 @@ def explained_cost(
 
 
 def explained_options(call: Call[Snapshot], ask: Ask, found: Recommendations) -> Explained:
-    """Of ``recommendations``: the first option, read again from its own replays."""
+    """Of ``recommendations``: the first option, put together again as its parts were."""
     if not found.recommendations:
         return Explained(derivation=(), explanation=NOTHING_FOUND, checklist=())
     option = found.recommendations[0]
-    replica = msgspec.convert(option.replay.performance_estimate, PerformanceRequest)
-    costs = msgspec.convert(option.replay.cost_projection, CostRequest)
-    placed = read_deployment(replica, call, Gathered())
-    asked = work(replica.traffic, replica.targets, replica.application, replica.kind)
+    costs = _costs(option)
+    placed = read_deployment(_replica(ask, option), call, Gathered())
+    asked = _share(ask, option)
     subject, offer = placed.subject, option.offer
     at_load = _timed(call.snapshot, placed, asked)
     price, source = offer.price_usd_per_hour, _price_source(call.snapshot, costs)
@@ -128,6 +131,36 @@ def explained_options(call: Call[Snapshot], ask: Ask, found: Recommendations) ->
         explanation=explain_option(ask, option, subject, asked, costs),
         checklist=option_checks_to_do(option, subject),
     )
+
+
+def _replica(ask: Ask, option: Recommendation) -> DeploymentPart:
+    """One replica as a body names it. Not read from the replay: a body's bounds may be tighter than what is found."""
+    layout = option.parallelism
+    return DeploymentPart(
+        model=msgspec.convert(option.replay.vram_budget["model"], Id | ModelSpec),
+        gpu=option.gpu,
+        weights=option.weights,
+        kv_cache=option.kv_cache,
+        parallelism=Parallelism(tensor=layout.tensor, pipeline=layout.pipeline, data=layout.data, expert=layout.expert),
+        engine=msgspec.structs.replace(ask.question.engine, version=option.engine.version),
+    )
+
+
+def _share(ask: Ask, option: Recommendation) -> Work:
+    """The work of one serving replica."""
+    planned, breakdown = ask.question.work, option.replica_breakdown
+    serving = float(breakdown.for_load + breakdown.headroom)
+    closed = planned.demand.concurrency is not None
+    load = (planned.demand.concurrency if closed else planned.demand.requests_per_second) or 0.0
+    traffic = share_of(ask.traffic, load / serving, serving, ask.calls)
+    return work(traffic, planned.targets, planned.application, planned.kind)
+
+
+def _costs(option: Recommendation) -> CostProjectionRequest:
+    """What the option's cost was asked with."""
+    given = cast("dict[str, Any]", option.replay.cost_projection)
+    members = {name: value for name, value in given.items() if name != "evaluated_on"}
+    return CostProjectionRequest(**{**members, "throughput": Throughput(**members["throughput"])})
 
 
 def _profile(snapshot: Snapshot, placed: Placed) -> Profile:

@@ -10,9 +10,8 @@ from service.domain.numeric import as_float
 from service.domain.performance import PerformanceEstimate
 from service.domain.subject import Subject
 from service.domain.vram_budget import VramBudget
+from service.domain.weights import FLOAT_BYTES
 from service.domain.work import Work
-
-_HARMLESS = frozenset({"none", "low"})
 
 
 def explain_memory(subject: Subject, budget: VramBudget) -> Explanation:
@@ -59,7 +58,8 @@ def left_out_of_memory(subject: Subject) -> Iterator[Message]:
 def left_out_of_formats(subject: Subject) -> Iterator[Message]:
     """Answer quality, where a format is not the one that the model was published in."""
     weights, cache, architecture = subject.weights, subject.kv_cache, subject.architecture
-    if weights.quality_risk not in _HARMLESS or cache.id not in {architecture.dtype, architecture.checkpoint_kv_cache}:
+    published = weights.id == architecture.checkpoint_format or weights.id in FLOAT_BYTES
+    if not published or cache.id not in {*FLOAT_BYTES, architecture.checkpoint_kv_cache}:
         yield Message("not_considered_quality", {"weights": weights.id, "kv_cache": cache.id})
 
 

@@ -52,6 +52,7 @@ def explain_option(
 
 
 def _left_out(ask: Ask, subject: Subject, asked: Work, costs: CostProjectionRequest) -> Iterator[Message]:
+    yield Message("not_considered_answers", {"model": subject.model})
     yield from left_out_of_performance(subject, asked)
     yield from left_out_of_memory(subject)
     yield Message("not_considered_multi_instance")

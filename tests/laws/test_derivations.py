@@ -240,6 +240,8 @@ WORKLOADS: dict[str, dict[str, Any]] = {
     "rate": {"traffic": {"requests_per_second": 20.0, **SPREAD}, "targets": {"ttft_ms": {"p95": 2000}}},
     "closed": {"traffic": {"concurrent_requests": 500, **LENGTHS}},
     "batch": {"traffic": {"batch": {"requests": 2_000_000, "deadline_s": 28_800}, **LENGTHS}},
+    "more instances than a body may ask for": {"traffic": {"requests_per_second": 1e6, **LENGTHS}},
+    "trickle": {"traffic": {"requests_per_second": 1e-6, **LENGTHS}},
     "environments, by the month": {
         "traffic": {"requests_per_second": 5.0, **LENGTHS},
         "operation": {
