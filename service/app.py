@@ -10,6 +10,7 @@ from litestar import Litestar
 from service.api.application import http_application
 from service.api.call import LookUp, Runtime
 from service.api.catalogs import CATALOG_OPERATIONS
+from service.api.engine_logs import ENGINE_LOG_OPERATIONS
 from service.api.health import Check
 from service.api.recommendations import RECOMMENDATION_OPERATIONS
 from service.api.revisions import Revisions
@@ -73,7 +74,7 @@ def create_app(settings: Settings) -> Litestar:
             found["store"] = _store_check(follower.health)
         return found
 
-    operations = (*SIZING_OPERATIONS, *RECOMMENDATION_OPERATIONS, *CATALOG_OPERATIONS)
+    operations = (*SIZING_OPERATIONS, *ENGINE_LOG_OPERATIONS, *RECOMMENDATION_OPERATIONS, *CATALOG_OPERATIONS)
     return http_application(operations, Runtime(revisions, today, look_ups), checks=checks, lifespan=[state])
 
 
