@@ -36,8 +36,9 @@ out_of_memory_at_load: graph capture or the sampler's warm-up, after the pool is
 
 BLOCK_RULES = frozenset({"grouped_blocks", "uniform_blocks"})
 
-GROWTH_STEPS = 60
-"""Halvings of a search over lengths: more than any length has bits."""
+FIRST_STEP_TOKENS = 16
+"""First step of a search over lengths, a common block size."""
+STEP_GROWTH = 4
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -130,16 +131,33 @@ def request_bytes(subject: Subject, pool_bytes: float, tokens: float, *, residen
 def longest_context(subject: Subject, pool_bytes: float, sequences: int, *, resident: bool = False) -> int:
     """Longest context at which ``sequences`` requests fit a pool together; 0 where not even one token does.
 
-    A bisection: a request's bytes never fall with its length.
+    A request's bytes never fall with its length, and grow nearly in proportion to it: a search in growing steps from
+    where the proportion points, then a bisection.
     """
+
+    def needed_bytes(tokens: int) -> float:
+        return request_bytes(subject, pool_bytes, tokens, resident=resident) * sequences
+
     low, high = 0, int(as_float(subject.deployment.settings.max_model_len))
-    if request_bytes(subject, pool_bytes, high, resident=resident) * sequences <= pool_bytes:
+    most = needed_bytes(high)
+    if most <= pool_bytes:
         return high
-    for _ in range(GROWTH_STEPS):
-        if high - low <= 1:
-            break
+    guess, step = max(int(high * max(pool_bytes, 0.0) / most), 1), FIRST_STEP_TOKENS
+    if needed_bytes(guess) <= pool_bytes:
+        low = guess
+        while low + step < high and needed_bytes(low + step) <= pool_bytes:
+            low += step
+            step *= STEP_GROWTH
+        high = min(high, low + step)
+    else:
+        high = guess
+        while high - step > low and needed_bytes(high - step) > pool_bytes:
+            high -= step
+            step *= STEP_GROWTH
+        low = max(low, high - step)
+    while high - low > 1:
         middle = (low + high) // 2
-        if request_bytes(subject, pool_bytes, middle, resident=resident) * sequences <= pool_bytes:
+        if needed_bytes(middle) <= pool_bytes:
             low = middle
         else:
             high = middle
