@@ -59,7 +59,7 @@ def read_llama_cpp(text: str, whole_text: str) -> LogFacts:
     file = first(hits(text, "loaded meta data", _FILE))
     general = first(hits(text, "general.name", _GENERAL_NAME))
     kind = first(hits(text, "file type ", _TYPE)) or first(hits(text, "model ftype ", _TYPE))
-    cached = first(hits(text, " MiB, K", _CACHED))
+    cached = first(hits(text, "seqs), K", _CACHED)) or first(hits(text, " MiB, K", _CACHED))
     build = None
     for marker in ("build:", "build ", "version:"):
         build = build or first(hits(whole_text, marker, _BUILD))

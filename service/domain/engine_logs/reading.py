@@ -8,6 +8,8 @@ from service.domain.engine_logs.scan import plain
 SIGNS: dict[EngineName, tuple[str, ...]] = {
     "vllm": (
         "vLLM API server",
+        "non-default args: ",
+        "PyTorch activation peak memory",
         "LLM engine (v",
         "Available KV cache memory",
         "GPU KV cache size",
