@@ -7,6 +7,7 @@ from the batch, and grow with it; a rate, a closed loop or a latency target is m
 """
 
 import msgspec
+import numpy as np
 
 from service.domain.architecture import Architecture
 from service.domain.numeric import Flag, Number, choose, clamp, greater, lesser
@@ -63,6 +64,15 @@ class Step(msgspec.Struct, frozen=True):
 
 def step_at(serving: Serving, batch: Number) -> Step:
     """Steps of the slowest stage when each data rank runs ``batch`` sequences over all its pipeline stages."""
+    chunked = serving.costs.chunked
+    if not isinstance(chunked, np.ndarray):
+        return _steps(serving, batch, chunked=bool(chunked))
+    cut, whole = _steps(serving, batch, chunked=True), _steps(serving, batch, chunked=False)
+    return Step(**{name: choose(chunked, getattr(cut, name), getattr(whole, name)) for name in Step.__struct_fields__})
+
+
+def _steps(serving: Serving, batch: Number, *, chunked: bool) -> Step:
+    """``step_at`` of deployments that all cut their prompts into chunks, or none of which does."""
     costs, shape = serving.costs, serving.shape
     running = batch / costs.stages
     decode_rows = running * shape.rows_per_step
@@ -70,7 +80,7 @@ def step_at(serving: Serving, batch: Number) -> Step:
     sequences_s = costs.fixed_s + costs.sequence_s * running
     decode_s = sequences_s + rows_s(costs, decode_rows)
     attention_s = costs.prefill_attention_s * (running / shape.steps)
-    if costs.chunked:
+    if chunked:
         room = greater(costs.budget_tokens - decode_rows, 1.0)
         tokens = greater(lesser(shape.computed_input, room), arriving)
         share = arriving / tokens

@@ -116,8 +116,8 @@ def delays(serving: Serving, load: Load) -> Delays:
     costs, shape, step = serving.costs, serving.shape, load.step
     running = load.batch / costs.stages
     decode_rows = running * shape.rows_per_step
-    room = greater(costs.budget_tokens - decode_rows, 1.0) if costs.chunked else costs.budget_tokens
-    full_s = costs.fixed_s + costs.full_rows_s + (costs.sequence_s * running if costs.chunked else 0.0)
+    room = choose(costs.chunked, greater(costs.budget_tokens - decode_rows, 1.0), costs.budget_tokens)
+    full_s = costs.fixed_s + costs.full_rows_s + choose(costs.chunked, costs.sequence_s * running, 0.0)
     spread = shape.input.second_moment / (shape.input.mean * shape.input.mean)
     service_s = shape.computed_input * full_s / room + costs.prefill_attention_s
     prompts = single_server_wait(
@@ -130,7 +130,7 @@ def delays(serving: Serving, load: Load) -> Delays:
     queue_s = rest_s + prompts.mean_s + places.mean_s
     own_s = own_steps_s(serving, load, shape.input.mean)
     arriving = step.prompt_share * step.prompt_tokens
-    per_token_s = (step.prompt_s - (step.decode_s if costs.chunked else 0.0)) / step.prompt_tokens
+    per_token_s = (step.prompt_s - choose(costs.chunked, step.decode_s, 0.0)) / step.prompt_tokens
     burst = lesser(shape.computed_input * spread, room)
     landed = serving.arrival_cv2 * per_token_s * per_token_s * arriving * burst * shape.inverse_steps
     idle_s = lesser(costs.fixed_s + costs.read_s, step.mean_s)
@@ -138,7 +138,7 @@ def delays(serving: Serving, load: Load) -> Delays:
     crowding = serving.arrival_cv2 if serving.open_loop else 0.0
     crowded = crowding * OCCUPANCY_AVERAGING * crowd * crowd / greater(load.batch, 1.0)
     per_output_s = costs.stages / shape.tokens_per_step
-    most_s = step.prompt_s if costs.chunked else step.prompt_s + step.decode_s
+    most_s = choose(costs.chunked, step.prompt_s, step.prompt_s + step.decode_s)
     return Delays(
         host_s=costs.host_request_s,
         rest_s=rest_s,
@@ -156,7 +156,7 @@ def delays(serving: Serving, load: Load) -> Delays:
 def own_steps_s(serving: Serving, load: Load, tokens: float) -> Number:
     """Time of a prompt's own steps, its chunks running behind each other through the pipeline stages."""
     costs, shape = serving.costs, serving.shape
-    running = load.batch / costs.stages if costs.chunked else 0.0
+    running = choose(costs.chunked, load.batch / costs.stages, 0.0)
     decode_rows = running * shape.rows_per_step
     computed = shape.computed(tokens)
     room = greater(costs.budget_tokens - decode_rows, 1.0)

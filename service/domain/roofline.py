@@ -22,7 +22,7 @@ from service.domain.collectives import (
 )
 from service.domain.deployment import Deployment
 from service.domain.expert_work import ExpertWork, expert_s, expert_work
-from service.domain.numeric import Number, ceil, choose, greater, sqrt
+from service.domain.numeric import Flag, Number, ceil, choose, greater, sqrt
 from service.domain.request_shape import RequestShape
 
 UNSHARED_PEAK_FLOPS_PER_S = 1e9
@@ -77,7 +77,8 @@ class StepCosts(msgspec.Struct, frozen=True):
     full_rows_s: Number
     """Products and exchanges of a step of ``budget_tokens``."""
     host_request_s: Number
-    chunked: bool
+    chunked: Flag
+    """Prompts are cut into chunks; a column where cards of one search differ in it."""
 
 
 def step_costs(  # noqa: PLR0913 - everything that a step is made of
