@@ -31,7 +31,9 @@ class CostProjectionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_un
     offer: (
         Annotated[str, Meta(min_length=1, max_length=300, description="Id of an offer instead of a price.")] | None
     ) = None
-    replicas: Annotated[int, Meta(ge=1, le=100_000, description="Instances paid for; by default 1.")] | None = None
+    replicas: Annotated[int, Meta(ge=1, le=1_000_000_000, description="Instances paid for; by default 1.")] | None = (
+        None
+    )
     hours_per_month: (
         Annotated[float, Meta(ge=0.1, le=744, description="Hours in which the throughput is served; by default 730.")]
         | None
@@ -40,9 +42,9 @@ class CostProjectionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_un
     utilization: (
         Annotated[float, Meta(ge=0, le=1, description="Share of full load that is served on average.")] | None
     ) = None
-    storage_gb: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+    storage_gb: Annotated[float, Meta(ge=0, le=1e15)] = 0.0
     storage_usd_per_gb_month: Annotated[float, Meta(ge=0, le=1000, description="By default 0.07.")] | None = None
-    egress_gb: Annotated[float, Meta(ge=0, le=1e9, description="Data sent out in a month.")] = 0.0
+    egress_gb: Annotated[float, Meta(ge=0, le=1e15, description="Data sent out in a month.")] = 0.0
     egress_usd_per_gb: Annotated[float, Meta(ge=0, le=1000, description="By default 0.09.")] | None = None
     backup_usd_per_month: MonthlyFee = 0.0
     platform_usd_per_month: MonthlyFee = 0.0

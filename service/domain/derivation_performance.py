@@ -40,13 +40,14 @@ class Timed(msgspec.Struct, frozen=True):
 def timed(subject: Subject, profile: Profile, asked: Work, speculative: Speculative | None = None) -> Timed:
     """The operating point of a deployment that fits."""
     service = serving_of(subject, weigh(subject), profile, asked, speculative)
-    point, beyond = operating_point(service, asked)
     user = user_time(asked.application)
+    most = most_of(service, bounds(asked.targets), user)
+    point, beyond = operating_point(service, asked, most)
     return Timed(
         service=service,
         point=point,
         beyond_s=0.0 if beyond is None else beyond["mean"],
-        most=most_of(service, bounds(asked.targets), user),
+        most=most,
         user=user,
     )
 

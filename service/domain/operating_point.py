@@ -67,6 +67,12 @@ def at_ceiling(serving: Serving, most_sequences: Number) -> OperatingPoint:
     return _point(serving, load, load.rate, load.rate < 0.0)
 
 
+def at_pile(serving: Serving, most: Most, requests: Number) -> OperatingPoint:
+    """``requests`` worked off with the largest batch that keeps the targets (the ceiling where none does)."""
+    batch = choose(most.batch > 0.0, most.batch, serving.limit.batch)
+    return at_ceiling(serving, lesser(requests, serving.costs.ranks * batch))
+
+
 def most_of(serving: Serving, wanted: Sequence[Bound], user: UserTime) -> Most:
     """The most that a deployment carries while all bounds hold (all bounds of the serving's own loop)."""
     batch = most_under(serving, wanted, user)
@@ -77,20 +83,23 @@ def most_of(serving: Serving, wanted: Sequence[Bound], user: UserTime) -> Most:
 
 
 def meets(
-    serving: Serving, point: OperatingPoint, wanted: Sequence[Bound], user: UserTime, profile: Profile
+    serving: Serving, point: OperatingPoint, wanted: Sequence[Bound], user: UserTime, profile: Profile, asked: Number
 ) -> tuple[Flag, Flag]:
-    """Whether all bounds hold at a point: likely (as estimated), and safe (at the bad end of the 90 % interval)."""
-    likely: Flag = point.load.rate < point.capacity
-    safe: Flag = point.load.rate * profile.throughput_spread <= point.capacity
+    """Whether all bounds hold at a point: likely (as estimated), and safe (at the bad end of the 90 % interval).
+
+    ``asked``: requests per second to carry. A closed loop takes what it gets: 0.
+    """
+    likely: Flag = asked <= point.capacity
+    safe: Flag = asked * profile.throughput_spread <= point.capacity
     for bound in wanted:
         value = bounded_s(serving, point.load, point.delays, bound, user)
         spread = profile.tpot_spread if bound.metric == "tpot" else profile.ttft_spread
-        likely = likely & (value <= bound.limit_s * _ROUNDING)
+        likely = likely & (value <= bound.limit_s * ROUNDING)
         safe = safe & (value * spread <= bound.limit_s)
     return likely, safe & likely
 
 
-_ROUNDING = 1.001
+ROUNDING = 1.001
 """Bisections on a batch leave latencies this close to their limits."""
 
 

@@ -27,7 +27,7 @@ from service.domain.latency_answer import (
 from service.domain.load_curve import CurvePoint, load_curve
 from service.domain.message import Message
 from service.domain.numeric import as_float
-from service.domain.operating_point import OperatingPoint, at_ceiling, at_clients, at_rate, most_of
+from service.domain.operating_point import Most, OperatingPoint, at_ceiling, at_clients, at_pile, at_rate, most_of
 from service.domain.roofline import step_s
 from service.domain.serving import MOST_SEQUENCES, serving
 from service.domain.slo import bounds, user_time
@@ -125,13 +125,14 @@ def performance(  # noqa: PLR0913 - a deployment, its memory and profile, and wh
         return _nothing(outcome.verdict, "performance_unknown", reason, None, assumptions)
 
     service = serving_of(subject, outcome, profile, asked, speculative)
-    point, beyond = operating_point(service, asked)
     user = user_time(asked.application)
+    most = most_of(service, bounds(asked.targets), user)
+    point, beyond = operating_point(service, asked, most)
     times = seconds(service, point, user, beyond or NO_WAIT)
     basis, calm = basis_of(profile), beyond is not None
     ttft_spread, tpot_spread = as_float(profile.ttft_spread), as_float(profile.tpot_spread)
     spread = as_float(profile.throughput_spread)
-    most_rate = as_float(most_of(service, bounds(asked.targets), user).rate)
+    most_rate = as_float(most.rate)
     reads_only = service.shape.rows_per_step <= 0.0
     rate = as_float(point.load.rate)
     visible = UserVisible(
@@ -178,8 +179,8 @@ def serving_of(
     )
 
 
-def operating_point(service: Serving, asked: Work) -> tuple[OperatingPoint, dict[Level, float] | None]:
-    """Where the deployment runs, and by how much requests wait beyond it.
+def operating_point(service: Serving, asked: Work, most: Most) -> tuple[OperatingPoint, dict[Level, float] | None]:
+    """Where the deployment runs, and by how much requests wait beyond it; ``most``: what it carries under the targets.
 
     The wait is None where it has no bound: an open loop above capacity without an end.
     """
@@ -188,7 +189,8 @@ def operating_point(service: Serving, asked: Work) -> tuple[OperatingPoint, dict
         point = at_clients(service, demand.concurrency)
         return point, dict.fromkeys(LEVELS, _client_queue_s(point, service, demand.concurrency))
     if not asked.open_loop:
-        return at_ceiling(service, MOST_SEQUENCES if asked.batch_requests is None else asked.batch_requests), NO_WAIT
+        pile = MOST_SEQUENCES if asked.batch_requests is None else asked.batch_requests
+        return at_pile(service, most, pile), NO_WAIT
     rate = demand.requests_per_second or 0.0
     point = at_rate(service, rate)
     if not bool(point.saturated):

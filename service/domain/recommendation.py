@@ -184,7 +184,7 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason_code: str
     detail: RejectionDetail
     would_fit_if: dict[str, object] | None
-    """A change of the request that was evaluated and makes it an option; null: none of those tried does."""
+    """A change of the request that was evaluated and lifts this bound (another may bind next); null: none tried does."""
     offer_id: str | None = None
     """Given where an offer, not an accelerator, is rejected."""
 

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from service.domain.answer import significant
-from service.domain.candidates import ALIVE, STAGES
+from service.domain.candidates import ALIVE, STAGE, STAGES
 from service.domain.fleet import IntArray
 from service.domain.market import closed
 from service.domain.message import Message
@@ -14,6 +14,8 @@ from service.domain.offer_terms import age_days
 from service.domain.recommendation import Objective, Rejection, RejectionCode, RejectionDetail
 from service.domain.search import memory_stages
 from service.domain.searched import Searched
+from service.domain.slo import bounds
+from service.domain.units import MS_PER_S
 
 _LOST: dict[Objective, RejectionCode] = {
     "min_cost": "more_expensive",
@@ -22,7 +24,7 @@ _LOST: dict[Objective, RejectionCode] = {
     "least_regret": "more_regret",
 }
 _MEMORY = frozenset({"weights_exceed_memory", "no_room_for_kv", "context_does_not_fit"})
-_TARGETS = {"ttft_too_high": "ttft_ms", "tpot_too_high": "tpot_ms", "e2e_too_high": "e2e_ms"}
+_SLOW = frozenset({"ttft_too_high", "tpot_too_high", "e2e_too_high"})
 _MARGIN = 1.1
 """A relaxed target leaves this much over the idle latency, so that some load can run under it."""
 
@@ -46,13 +48,13 @@ def rejections(searched: Searched) -> list[Rejection]:
             rows.append(_outscored(searched, card.id, best[position]))
             continue
         candidate = nearest[position]
-        code = STAGES[min(int(fate.stage[candidate]), len(STAGES) - 1)]
+        code = STAGES[int(fate.stage[candidate])]
         detail = RejectionDetail(limit=_number(fate.limit[candidate]), value=_number(fate.value[candidate]))
         change: dict[str, object] | None = None
-        if code in _MEMORY:
-            change = {"weights": smaller[position]} if position in smaller else None
-        elif code in _TARGETS and detail.value is not None:
-            change = _relaxed(searched, _TARGETS[code], detail.value)
+        if code in _MEMORY and sold and position in smaller:
+            change = {"weights": smaller[position]}
+        elif code in _SLOW:
+            change = _relaxed(searched, int(candidate))
         elif code == "no_offer":
             change = next(_other_terms(searched, position), None)
         elif code in {"replica_too_large", "too_many_gpus"} and detail.value is not None:
@@ -103,7 +105,6 @@ def _outscored(searched: Searched, gpu: str, option: int) -> Rejection:
 def _nearest_candidates(searched: Searched) -> IntArray:
     """For each accelerator the candidate that came furthest, the closest to the bound among equals."""
     fate = searched.found.candidates.fate
-    # A survivor without a likely option was stopped by its targets at the planned share.
     excess = np.nan_to_num(fate.value - fate.limit, nan=np.inf)
     accelerator = searched.found.candidates.accelerator
     order = np.lexsort((excess, -fate.stage, accelerator))
@@ -125,18 +126,23 @@ def _fits_with(searched: Searched) -> dict[int, str]:
     return found
 
 
-def _relaxed(searched: Searched, name: str, value_ms: float) -> dict[str, object] | None:
-    targets = searched.ask.question.work.targets
-    bound = None if targets is None else getattr(targets, name)
-    if bound is None:
-        return None
-    level = next(level for level in ("mean", "p50", "p95", "p99") if getattr(bound, level) is not None)
-    return {"targets": {name: {level: float(np.ceil(value_ms * _MARGIN))}}}
+def _relaxed(searched: Searched, candidate: int) -> dict[str, object]:
+    """Targets that a candidate meets at some load: each that it misses at none, with a margin over what it reaches."""
+    targets: dict[str, dict[str, float]] = {}
+    for position, bound in enumerate(bounds(searched.ask.question.work.targets)):
+        reached_s = float(searched.found.idle_s[position, candidate]) * _MARGIN
+        limit_s = max(reached_s, bound.limit_s)
+        targets.setdefault(f"{bound.metric}_ms", {})[bound.level] = float(np.ceil(limit_s * MS_PER_S))
+    return {"targets": targets}
 
 
 def _other_terms(searched: Searched, position: int) -> Iterator[dict[str, object]]:
-    """Constraints under which one of the accelerator's offers would be open."""
-    for offer in np.flatnonzero(searched.market.accelerator == position).tolist():
+    """Constraints under which one of the accelerator's offers would be open, of those that hold a whole replica."""
+    fate, owner = searched.found.candidates.fate, searched.found.candidates.accelerator
+    waiting = np.flatnonzero((owner == position) & (fate.stage == STAGE["no_offer"]))
+    smallest = float(np.min(np.asarray(searched.found.candidates.deployment.layout.gpus)[waiting]))
+    offers = np.flatnonzero((searched.market.accelerator == position) & (searched.market.gpus >= smallest))
+    for offer in offers.tolist():
         change = _other_term(searched, offer)
         if change is not None:
             yield change

@@ -25,11 +25,15 @@ class ReplicaCount(msgspec.Struct, frozen=True):
         return self.for_load + self.headroom + self.spare
 
 
+_WHOLE = 1.0 - 1e-12
+"""The last bits of a quotient are no reason for one more replica."""
+
+
 def replicas_for(load: Number, most_per_replica: Number, headroom: float, spare: float) -> ReplicaCount:
     """Copies for ``load``, where one replica carries ``most_per_replica`` of it under the targets (same unit, > 0).
 
     ``headroom`` is the share by which the load may exceed the plan (0.3: 30 %).
     """
-    for_load = greater(ceil(load / most_per_replica), 1.0)
-    with_headroom = greater(ceil(load * (1.0 + headroom) / most_per_replica), 1.0)
+    for_load = greater(ceil(load / most_per_replica * _WHOLE), 1.0)
+    with_headroom = greater(ceil(load * (1.0 + headroom) / most_per_replica * _WHOLE), 1.0)
     return ReplicaCount(for_load=for_load, headroom=with_headroom - for_load, spare=spare)

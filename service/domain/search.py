@@ -24,11 +24,11 @@ from service.domain.legal_layout import layout_is_legal
 from service.domain.memory import account, kv_capacity, parts_of
 from service.domain.memory_checks import memory_checks
 from service.domain.numeric import FloatArray
-from service.domain.operating_point import Most, OperatingPoint, at_clients, at_rate, meets, most_of
+from service.domain.operating_point import ROUNDING, Most, OperatingPoint, at_clients, at_pile, at_rate, meets, most_of
 from service.domain.question import Question
 from service.domain.recommendation import RejectionCode
 from service.domain.replicas import ReplicaCount, replicas_for
-from service.domain.serving import serving
+from service.domain.serving import MOST_SEQUENCES, serving
 from service.domain.slo import Bound, bounded_s, bounds, user_time
 from service.domain.units import MS_PER_S
 from service.domain.work import shape_of
@@ -56,6 +56,8 @@ class Found(msgspec.Struct, frozen=True, eq=False):
     safe: NDArray[np.bool_]
     ttft_p95_s: FloatArray
     tpot_p95_s: FloatArray
+    idle_s: FloatArray
+    """What the bounds limit at no load: one row a bound, one column a candidate; NaN for candidates not too slow."""
 
 
 def find(question: Question, fleet: Fleet, sold: NDArray[np.bool_], profiles: Profiles) -> Found:
@@ -83,17 +85,24 @@ def find(question: Question, fleet: Fleet, sold: NDArray[np.bool_], profiles: Pr
     )
     wanted, user = bounds(work.targets), user_time(work.application)
     most = most_of(service, wanted, user)
-    missed = np.flatnonzero(most.batch <= 0.0)
-    _reject_slow(everything, fitting[missed], take(service, missed), wanted, question)
-    kept = np.flatnonzero(most.batch > 0.0)
+    closed = work.demand.loop == "closed"
+    # A closed loop that cannot keep one client within the targets keeps none.
+    carries = (most.batch > 0.0) & ((most.clients * ROUNDING >= 1.0) | (not closed))
+    missed, kept = np.flatnonzero(~carries), np.flatnonzero(carries)
+    idle_s = _reject_slow(everything, fitting[missed], take(service, missed), wanted, question)
     service, profile, most = take(service, kept), take(profile, kept), take(most, kept)
 
-    closed = work.demand.loop == "closed"
     asked = float((work.demand.concurrency if closed else work.demand.requests_per_second) or 0.0)
     replicas = replicas_for(asked, most.clients if closed else most.rate, question.headroom, question.spare)
     share = np.asarray(asked / replicas.serving)
-    point = at_clients(service, share) if closed else at_rate(service, share)
-    likely, safe = meets(service, point, wanted, user, profile)
+    if closed:
+        point = at_clients(service, share)
+    elif work.open_loop:
+        point = at_rate(service, share)
+    else:
+        pile = MOST_SEQUENCES if work.batch_requests is None else work.batch_requests
+        point = at_pile(service, most, np.maximum(pile / np.asarray(replicas.serving), 1.0))
+    likely, safe = meets(service, point, wanted, user, profile, 0.0 if closed else share)
     return Found(
         candidates=everything,
         survivors=fitting[kept],
@@ -106,6 +115,7 @@ def find(question: Question, fleet: Fleet, sold: NDArray[np.bool_], profiles: Pr
         safe=np.broadcast_to(safe, share.shape),
         ttft_p95_s=np.asarray(ttft_s(service, point.load, point.delays, "p95")),
         tpot_p95_s=np.asarray(tpot_s(point.delays, "p95")),
+        idle_s=idle_s,
     )
 
 
@@ -211,16 +221,22 @@ _SLOW: dict[str, RejectionCode] = {"ttft": "ttft_too_high", "tpot": "tpot_too_hi
 
 def _reject_slow(
     everything: Candidates, rows: IntArray, service: Serving, wanted: Sequence[Bound], question: Question
-) -> None:
-    """Candidates that miss a bound even at no load: the first missed, with its limit and what they reach (ms)."""
+) -> FloatArray:
+    """Candidates that miss a bound even at no load: the first missed, with its limit and what they reach (ms).
+
+    Returns what each bound limits at no load, by bound and candidate.
+    """
+    reached = np.full((len(wanted), everything.size), np.nan)
     if not rows.size:
-        return
+        return reached
     load = load_at(service, np.full(rows.size, IDLE_BATCH))
     parts = delays(service, load)
     user = user_time(question.work.application)
     open_ = np.ones(rows.size, dtype=bool)
-    for bound in wanted:
+    for position, bound in enumerate(wanted):
         value = np.broadcast_to(bounded_s(service, load, parts, bound, user), rows.shape)
+        reached[position, rows] = value
         missed = open_ & ((value > bound.limit_s) | (bound is wanted[-1]))
         everything.fate.reject(rows[missed], _SLOW[bound.metric], bound.limit_s * MS_PER_S, value[missed] * MS_PER_S)
         open_ &= ~missed
+    return reached

@@ -203,7 +203,7 @@ def test_every_legal_input_gives_finite_numbers(  # noqa: PLR0913, PLR0917 - eac
         for number in values(service, point):
             assert np.isfinite(number).all()
             assert (np.asarray(number) >= 0.0).all()
-        likely, safe = meets(service, point, BOUNDS, UserTime(), profile)
+        likely, safe = meets(service, point, BOUNDS, UserTime(), profile, rate)
         assert (np.asarray(likely) | ~np.asarray(safe)).all()
     assert np.isfinite(most.rate).all()
     assert (np.asarray(most.batch) <= np.asarray(many.limit.batch)).all()
@@ -298,8 +298,8 @@ def test_the_most_under_targets_meets_them_and_a_little_more_does_not() -> None:
     serves = np.asarray(most.rate) > 0.0
     assert serves.any()
     rate = np.where(serves, most.rate, 1.0)
-    likely, _ = meets(many, at_rate(many, rate * 0.999), BOUNDS, UserTime(), profile)
-    beyond, _ = meets(many, at_rate(many, rate * 1.02), BOUNDS, UserTime(), profile)
+    likely, _ = meets(many, at_rate(many, rate * 0.999), BOUNDS, UserTime(), profile, rate * 0.999)
+    beyond, _ = meets(many, at_rate(many, rate * 1.02), BOUNDS, UserTime(), profile, rate * 1.02)
     assert np.asarray(likely)[serves].all()
     assert not np.asarray(beyond)[serves].any()
 

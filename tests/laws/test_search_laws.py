@@ -138,8 +138,6 @@ def test_load_and_latency_are_the_same_to_the_bit(
         service = serving_of(subject, outcome, profile, asked, question.engine.speculative)
         assert at(found.most, survivor) == most_of(service, bounds(asked.targets), user_time(asked.application))
         share, replicas = float(found.share[survivor]), at(found.replicas, survivor)
-        if question.work.batch_requests is not None:
-            continue  # the planned share of a pile is a rate; its estimate is that of full load
         own = work(share_of(traffic, share, float(replicas.serving), calls), asked.targets, asked.application)
         estimate = performance(subject, outcome, profile, own, question.engine.speculative)
         assert estimate.ttft_ms is not None
