@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 from packaging.version import Version
 
-from service.domain.engine import EngineBehaviour, EngineName, SupportRule
+from service.domain.engine import EngineBehaviour, EngineName, ResidualClass, SupportRule
 from service.domain.errors import CatalogError
 
 Evidence = Literal["checked", "logs", "issue", "docs", "code", "fitted", "derived", "inferred", "recalled", "as_vllm"]
@@ -56,6 +56,19 @@ class SupportRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     until: str | None = None
 
 
+class ResidualRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"since": "from"}):
+    """Residuals of one class of start-up logs; ``tests/accuracy/memory_scorecard.py --residuals`` prints them."""
+
+    layers: Literal["uniform", "hybrid", "any"]
+    accelerators: Literal["one", "several", "any"]
+    share_of_memory: float
+    cases: int
+    own: bool
+    as_of: str
+    since: str | None = None
+    until: str | None = None
+
+
 class EngineFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``<engine>.json``."""
 
@@ -63,6 +76,8 @@ class EngineFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     versions: tuple[VersionRow, ...]
     behaviour: tuple[BehaviourRow, ...]
     support: tuple[SupportRow, ...]
+    residuals: tuple[ResidualRow, ...]
+    """Narrowest first: the first that holds is taken."""
 
 
 class EngineTable(msgspec.Struct, frozen=True):
@@ -129,7 +144,11 @@ def leading_version(text: str) -> str | None:
 
 def _table(path: Path, file: EngineFile) -> EngineTable:
     edges = {Version("0")}
-    limits = [(row.since, row.until) for row in file.behaviour] + [(row.since, row.until) for row in file.support]
+    limits = [
+        *((row.since, row.until) for row in file.behaviour),
+        *((row.since, row.until) for row in file.support),
+        *((row.since, row.until) for row in file.residuals),
+    ]
     edges.update(Version(edge) for limit in limits for edge in limit if edge is not None)
     starts = tuple(sorted(edges))
     if not file.versions:
@@ -152,7 +171,7 @@ def _holds(since: str | None, until: str | None, version: Version) -> bool:
     return (since is None or version >= Version(since)) and (until is None or version < Version(until))
 
 
-_NOT_IN_ROWS = frozenset({"engine", "version", "support"})
+_NOT_IN_ROWS = frozenset({"engine", "version", "support", "residuals"})
 
 
 def _band(path: Path, file: EngineFile, start: Version) -> EngineBehaviour:
@@ -178,7 +197,12 @@ def _band(path: Path, file: EngineFile, start: Version) -> EngineBehaviour:
     except msgspec.ValidationError as error:
         msg = f"{path}: {start}: {error}"
         raise CatalogError(msg) from error
-    return msgspec.structs.replace(band, support=tuple(_rule(row, start) for row in file.support))
+    classes = tuple(
+        ResidualClass(row.layers, row.accelerators, row.share_of_memory, row.cases, row.own)
+        for row in file.residuals
+        if _holds(row.since, row.until, start)
+    )
+    return msgspec.structs.replace(band, residuals=classes, support=tuple(_rule(row, start) for row in file.support))
 
 
 def _rule(row: SupportRow, version: Version) -> SupportRule:

@@ -69,6 +69,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
     cpu_offload_bytes: Number = 0.0
     platform_bytes: Number = 0.0
     """Memory that the vendor's runtime takes beyond what the engine's own figures (from NVIDIA cards) hold."""
+    expert_width_multiple: Number = 128.0
+    """MXFP4 kernels pad the width of experts to this on each rank."""
     lora_bytes: Number = 0.0
     """Adapter slots preallocated on each accelerator."""
     draft_bytes: Number = 0.0

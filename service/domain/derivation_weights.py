@@ -118,7 +118,7 @@ def _experts_step(subject: Subject) -> Step:
         inputs |= {"tensor": layout.tensor, "data": layout.data}
     else:
         expression, inputs = "parameters * bytes_per_parameter / tensor", {**inputs, "tensor": layout.tensor}
-    padding = expert_padding(architecture, layout, deployment.precision)
+    padding = expert_padding(architecture, layout, deployment.precision, deployment.settings.expert_width_multiple)
     if as_float(padding) != 1.0:
         expression, inputs = f"{expression} * kernel_padding", {**inputs, "kernel_padding": padding}
     return expression, inputs

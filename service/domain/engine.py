@@ -52,6 +52,19 @@ class SupportRule(msgspec.Struct, frozen=True):
     """First version that does, if any."""
 
 
+class ResidualClass(msgspec.Struct, frozen=True):
+    """How far the predicted KV pool was from the printed one, in a class of start-up logs."""
+
+    layers: Literal["uniform", "hybrid", "any"]
+    """uniform: one kind of growing layers. hybrid: windows or states beside them."""
+    accelerators: Literal["one", "several", "any"]
+    share_of_memory: float
+    """90 % of the cases were within this share of one accelerator's memory."""
+    cases: int
+    own: bool
+    """Of this engine's logs; else of all engines'."""
+
+
 class EngineBehaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One engine in one band of versions."""
 
@@ -142,9 +155,13 @@ class EngineBehaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Blocks that the allocator keeps after repacking MXFP4 experts and that no later request fits into."""
     images_on_first_card: bool = False
     """Every rank prepares images on the first accelerator."""
+    mxfp4_plain_width_capability: float = 0.0
+    """Cards of this compute capability run MXFP4 experts in kernels that pad the hidden size only."""
     wide_graph_families: tuple[str, ...] = ()
     """Architecture families that are captured up to ``wide_graph_tokens``."""
     wide_graph_tokens: int = 0
+    residuals: tuple[ResidualClass, ...] = ()
+    """Classes of logs, the narrowest first."""
     support: tuple[SupportRule, ...] = ()
     """What these versions do not run."""
 

@@ -12,6 +12,11 @@ from service.domain.units import GIB, MIB
 ADAPTER_BYTES = 2.0
 """LoRA matrices are 16-bit."""
 
+MXFP4_WIDTH_MULTIPLE = 128.0
+"""Marlin and the other MXFP4 kernels pad the expert width on each rank to this (vLLM quantization/mxfp4.py): gpt-oss-20b
+takes 13.64 GiB and not 12.82, gpt-oss-120b 17.22 GiB a card at TP 4 and not 15.21. Triton's on Hopper do not: 64.38 GiB
+for gpt-oss-120b instead of 65.97."""
+
 UNCHUNKED_FLOOR_TOKENS = 2048
 """Without chunked prefill vLLM V0 profiles max_model_len tokens, and no less than this (config.py, SchedulerConfig)."""
 
@@ -90,6 +95,7 @@ def resolve_settings(  # noqa: C901, PLR0913 - one field a line; the six things 
             kv_cache_memory_bytes=float(request.kv_cache_memory_bytes or 0),
             cpu_offload_bytes=float(request.cpu_offload_bytes),
             platform_bytes=behaviour.non_torch_amd_gib * GIB if accelerator.vendor == "AMD" else 0.0,
+            expert_width_multiple=mxfp4_width_multiple(accelerator, behaviour),
             lora_bytes=lora_bytes(architecture, request.lora, as_float(layout.tensor)) if request.lora else 0.0,
             draft_bytes=draft_bytes,
             draft_tokens=draft_tokens,
@@ -136,6 +142,13 @@ def _fraction(request: EngineRequest, behaviour: EngineBehaviour) -> float | Non
         return None
     names = (own, *(name for name in _FRACTION_FIELDS.values() if name != own))
     return next((float(value) for name in names if (value := getattr(request, name)) is not None), None)
+
+
+def mxfp4_width_multiple(accelerator: Accelerator, behaviour: EngineBehaviour) -> float:
+    """What MXFP4 kernels pad expert widths to on this card."""
+    capability = accelerator.compute_capability
+    plain = capability is not None and capability == behaviour.mxfp4_plain_width_capability
+    return 1.0 if plain else MXFP4_WIDTH_MULTIPLE
 
 
 def runs_older_engine(accelerator: Accelerator, behaviour: EngineBehaviour) -> bool:

@@ -55,6 +55,7 @@ def account(architecture: Architecture, deployment: Deployment, behaviour: Engin
         deployment.precision,
         experts_span_data=behaviour.experts_span_data,
         embedding_on_host=behaviour.embedding_on_host,
+        expert_width_multiple=settings.expert_width_multiple,
     )
     first, middle, last = (shares.total(stage, architecture.layers) for stage in (0, 1, 2))
     if behaviour.activation_rule == "compute_buffer":

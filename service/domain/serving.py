@@ -37,6 +37,7 @@ def serving(  # noqa: PLR0913 - everything that a service is made of
         deployment.precision,
         experts_span_data=behaviour.experts_span_data,
         embedding_on_host=behaviour.embedding_on_host,
+        expert_width_multiple=deployment.settings.expert_width_multiple,
     )
     costs = step_costs(
         architecture, deployment, shares.by_class, profile, shape, experts_span_data=behaviour.experts_span_data

@@ -219,5 +219,5 @@ def _kv_cache(subject: Subject, outcome: Outcome) -> KvCacheBudget:
         max_concurrency=round(as_float(capacity.max_concurrency), 2),
         at_tokens=int(as_float(capacity.at_tokens)),
         request_bytes=int(as_float(capacity.request_bytes)),
-        interval=capacity_interval(outcome.parts, deployment, subject.behaviour, tokens),
+        interval=capacity_interval(subject.architecture, outcome.parts, deployment, subject.behaviour, tokens),
     )

@@ -21,9 +21,7 @@ FLOAT_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
 """Formats that every tensor class is stored in alike."""
 
 MXFP4_HIDDEN_MULTIPLE = 256
-MXFP4_WIDTH_MULTIPLE = 128
-"""MXFP4 kernels pad the hidden size and the expert width on each rank to these (vLLM quantization/mxfp4.py):
-gpt-oss-20b takes 13.64 GiB and not 12.82, gpt-oss-120b 17.22 GiB a card at TP 4 and not 15.21."""
+"""MXFP4 kernels pad the hidden size to this (vLLM quantization/mxfp4.py); ``expert_width_multiple`` says what the width."""
 
 VOCABULARY_PADDING = 64
 """vLLM and SGLang pad the vocabulary to this before sharding (vocab_parallel_embedding.py)."""
@@ -180,13 +178,14 @@ def _rotary_width(group: CacheLayers) -> int:
     return LATENT_ROTARY_DIM if group.kind == "latent" else min(group.elements_per_head // 2, MOST_ROTARY_DIM)
 
 
-def stage_weights(
+def stage_weights(  # noqa: PLR0913 - a layout, formats, and what engines do differently
     architecture: Architecture,
     layout: Layout,
     precision: Precision,
     *,
     experts_span_data: bool,
     embedding_on_host: bool,
+    expert_width_multiple: Number,
 ) -> StageWeights:
     """Bytes of one rank by class, and how pipeline stages share them.
 
@@ -221,7 +220,7 @@ def stage_weights(
         "routed_experts": counts.routed_experts
         * size["routed_experts"]
         * expert_share
-        * expert_padding(architecture, layout, precision),
+        * expert_padding(architecture, layout, precision, expert_width_multiple),
         "shared_experts": counts.shared_experts * size["shared_experts"] / tensor,
         "router": counts.router * size["router"],
         "state_mixer": counts.state_mixer * size["state_mixer"] / tensor,
@@ -244,11 +243,11 @@ def stage_weights(
     )
 
 
-def expert_padding(architecture: Architecture, layout: Layout, precision: Precision) -> Number:
+def expert_padding(architecture: Architecture, layout: Layout, precision: Precision, width_multiple: Number) -> Number:
     """Growth of expert matrices by the padding of MXFP4 kernels; 1 for other formats."""
     hidden, width = architecture.hidden_size, max(architecture.moe_intermediate_size, 1)
     on_rank = choose(layout.expert > 0.0, float(width), width / layout.tensor)
-    padded_width = ceil(on_rank / MXFP4_WIDTH_MULTIPLE) * MXFP4_WIDTH_MULTIPLE
+    padded_width = ceil(on_rank / width_multiple) * width_multiple
     padded_hidden = -(-hidden // MXFP4_HIDDEN_MULTIPLE) * MXFP4_HIDDEN_MULTIPLE
     return choose(precision.mxfp4_experts > 0.0, (padded_hidden / hidden) * (padded_width / on_rank), 1.0)
 
