@@ -9,9 +9,9 @@ from service.domain.deployment import Deployment, EngineSettings
 from service.domain.message import Message
 from service.domain.numeric import as_float
 from service.domain.quantization import Quantization, runs_on
+from service.domain.remedy_bounds import REFUSALS, cannot_help
 from service.domain.subject import Subject
-from service.domain.units import GIB
-from service.domain.verdict import Outcome, ReasonCode, weigh_unless_refused
+from service.domain.verdict import Outcome, weigh_unless_refused
 from service.domain.weights import precision
 from service.domain.workload_fit import Asked, requests_at_once
 
@@ -19,11 +19,6 @@ SEQUENCE_STEPS = (256, 128, 64, 32, 16)
 BATCH_STEPS = (2048, 1024, 512)
 FRACTION_STEPS = (0.92, 0.95)
 TENSOR_STEPS = (2, 4, 8, 16)
-
-REFUSALS: frozenset[ReasonCode] = frozenset(
-    {"engine_unsupported", "weights_format_unsupported", "kv_format_unsupported", "layout_illegal"}
-)
-"""No launch setting changes these."""
 
 FRACTION_FIELDS = {
     "utilization_of_total": "gpu_memory_utilization",
@@ -75,7 +70,7 @@ def remedies(subject: Subject, outcome: Outcome, asked: Asked | None, proposals:
     for change in _changes(subject, outcome, asked, proposals):
         if change.code in seen:
             continue
-        if _cannot_help(subject, outcome, change.subject):
+        if cannot_help(subject, outcome, change.subject):
             continue
         after = weigh_unless_refused(change.subject)
         if after is None or after.reason_code is not None:
@@ -95,35 +90,6 @@ def remedies(subject: Subject, outcome: Outcome, asked: Asked | None, proposals:
             )
         )
     return tuple(found)
-
-
-def _cannot_help(subject: Subject, outcome: Outcome, changed: Subject) -> bool:
-    """Whether a change leaves what is wrong as it is, so that there is no need to weigh it."""
-    same_card = changed.accelerator is subject.accelerator
-    match outcome.reason_code:
-        case "engine_unsupported":
-            return same_card
-        case "weights_format_unsupported":
-            return same_card and changed.weights is subject.weights
-        case "kv_format_unsupported":
-            return same_card and changed.kv_cache is subject.kv_cache
-        case "layout_illegal":
-            return changed.deployment.layout is subject.deployment.layout
-        case _:
-            return _weights_still_exceed(subject, outcome, changed)
-
-
-def _weights_still_exceed(subject: Subject, outcome: Outcome, changed: Subject) -> bool:
-    """Whether a change that leaves each accelerator its weights leaves them too large for the card: no need to weigh it."""
-    before, after = subject.deployment, changed.deployment
-    if after.layout is not before.layout or changed.weights is not subject.weights:
-        return False
-    # With several stages, other activations may make another stage bind; the card alone does not.
-    staged = as_float(before.layout.pipeline) > 1.0
-    if staged and (after.settings is not before.settings or after.precision is not before.precision):
-        return False
-    free = as_float(after.card.usable_memory_bytes) - subject.behaviour.context_gib * GIB
-    return as_float(outcome.counted.weights) > free
 
 
 def _changes(subject: Subject, outcome: Outcome, asked: Asked | None, proposals: Proposals) -> Iterator[_Change]:
