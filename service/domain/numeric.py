@@ -5,7 +5,7 @@ float (fast, encodable), an array stays an array, and both give the same bits: o
 """
 
 import math
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ Flag: TypeAlias = bool | NDArray[np.bool_]
 
 def lesser(a: Number, b: Number) -> Number:
     """Element-wise minimum."""
+    if type(a) is float and type(b) is float:  # by far the most frequent
+        return b if b < a else a  # noqa: FURB136 - a call costs as much again
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.minimum(a, b)
     return min(a, b)
@@ -25,6 +27,8 @@ def lesser(a: Number, b: Number) -> Number:
 
 def greater(a: Number, b: Number) -> Number:
     """Element-wise maximum."""
+    if type(a) is float and type(b) is float:
+        return b if b > a else a  # noqa: FURB136
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.maximum(a, b)
     return max(a, b)
@@ -69,4 +73,4 @@ def log(value: Number) -> Number:
 
 def as_float(value: Number) -> float:
     """The float of a value known to stand for one deployment."""
-    return float(cast("float", value))
+    return float(value)
