@@ -82,7 +82,7 @@ def most_of(serving: Serving, wanted: Sequence[Bound], user: UserTime) -> Most:
     return Most(batch=batch, rate=load.rate, clients=load.rate * stay_s)
 
 
-def meets(
+def meets(  # noqa: PLR0913 - a point, what is wanted of it, and how sure it is
     serving: Serving, point: OperatingPoint, wanted: Sequence[Bound], user: UserTime, profile: Profile, asked: Number
 ) -> tuple[Flag, Flag]:
     """Whether all bounds hold at a point: likely (as estimated), and safe (at the bad end of the 90 % interval).

@@ -174,7 +174,7 @@ class HubStandIn:
         self.send(handler, 200, json.dumps(described).encode(), {"Content-Type": "application/json"})
 
     @staticmethod
-    def send(  # noqa: PLR0913, PLR0917 - one reply
+    def send(  # noqa: PLR0913 - one reply
         handler: BaseHTTPRequestHandler,
         status: int,
         body: bytes,
