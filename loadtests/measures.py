@@ -24,6 +24,8 @@ class Plan(NamedTuple):
     """Turns of vram-budgets and no-op, each with bodies never sent before; the median ratio counts."""
     bodies: int = 1000
     """Distinct bodies of a turn, and of the recommendations."""
+    slice: int = 100
+    """Bodies sent to one application before the other has them, so that both see the same noise of the machine."""
     warm: int = 200
     """Requests before the clock runs."""
     paced: int = 1000
@@ -35,7 +37,7 @@ class Plan(NamedTuple):
 
 
 FULL = Plan()
-QUICK = Plan(starts=1, rounds=1, bodies=20, warm=2, paced=20, connections=2)
+QUICK = Plan(starts=1, rounds=1, bodies=20, slice=10, warm=2, paced=20, connections=2)
 
 
 class RefusedError(Exception):
@@ -73,7 +75,9 @@ async def measure(plan: Plan) -> dict[str, Any]:
         noop_starts.append(noop.ready_s)
         ready_s, noop_ready_s = statistics.median(service_starts), statistics.median(noop_starts)
         started_bytes = service.resident_bytes()
-        ids = await catalog_ids(service.port, catalogs_of("vram-budgets", "recommendations", "mixed"))
+        ids = await catalog_ids(
+            service.port, catalogs_of("vram-budgets", "vram-budgets-anywhere", "recommendations", "mixed")
+        )
         budgets = await _vram_budgets(plan, service, noop, ids)
         recommendations = await _recommendations(plan, service, noop, ids)
         mixed = draw("mixed", plan.paced, ids)
@@ -113,26 +117,42 @@ async def _vram_budgets(plan: Plan, service: Worker, noop: Worker, ids: Ids) -> 
     ]
     middle = sorted(turns, key=lambda turn: turn["rate_over_noop"])[len(turns) // 2]
     paced = await _open(service, drawn[-plan.paced :], plan.load_share * middle["requests_per_second"])
-    return {**middle, "rounds": turns, "open_loop": paced}
+    anywhere = draw("vram-budgets-anywhere", plan.bodies, ids)
+    return {
+        **middle,
+        "rounds": turns,
+        "open_loop": paced,
+        "anywhere": await _turn(plan, service, noop, anywhere),
+    }
 
 
 async def _turn(plan: Plan, service: Worker, noop: Worker, drawn: Sequence[Drawn]) -> dict[str, Any]:
-    """The same bodies to the service and then to the no-op, which answers as many bytes."""
-    answers = _Answers(drawn)
-    cpu_s = service.cpu_s()
-    asked = await closed_loop(service.port, [one.request for one in drawn], plan.connections, answers.see)
-    cpu_s, noop_cpu_s = service.cpu_s() - cpu_s, noop.cpu_s()
-    floor = await closed_loop(noop.port, answers.on_noop(), plan.connections)
-    noop_cpu_s = noop.cpu_s() - noop_cpu_s
+    """The same bodies to the service and to the no-op, which answers as many bytes, slice by slice."""
+    seconds = noop_seconds = cpu_s = noop_cpu_s = 0.0
+    sizes: list[int] = []
+    starting = 0
+    for start in range(0, len(drawn), plan.slice):
+        part = drawn[start : start + plan.slice]
+        answers = _Answers(part)
+        cpu_s -= service.cpu_s()
+        asked = await closed_loop(service.port, [one.request for one in part], plan.connections, answers.see)
+        cpu_s += service.cpu_s()
+        noop_cpu_s -= noop.cpu_s()
+        floor = await closed_loop(noop.port, answers.on_noop(), plan.connections)
+        noop_cpu_s += noop.cpu_s()
+        seconds, noop_seconds = seconds + asked.seconds, noop_seconds + floor.seconds
+        sizes += answers.sizes
+        starting += answers.starting
+    count = len(drawn)
     return {
-        "rate_over_noop": round(asked.per_second / floor.per_second, 3),
-        "requests_per_second": round(asked.per_second, 1),
-        "noop_requests_per_second": round(floor.per_second, 1),
-        "worker_cpu_us": round(cpu_s / asked.requests * 1e6, 1),
-        "noop_worker_cpu_us": round(noop_cpu_s / floor.requests * 1e6, 1),
+        "rate_over_noop": round(noop_seconds / seconds, 3),
+        "requests_per_second": round(count / seconds, 1),
+        "noop_requests_per_second": round(count / noop_seconds, 1),
+        "worker_cpu_us": round(cpu_s / count * 1e6, 1),
+        "noop_worker_cpu_us": round(noop_cpu_s / count * 1e6, 1),
         "distinct_bodies": len({one.body for one in drawn}),
-        "starting_share": round(answers.starting / len(drawn), 3),
-        "mean_answer_bytes": round(statistics.fmean(answers.sizes)),
+        "starting_share": round(starting / count, 3),
+        "mean_answer_bytes": round(statistics.fmean(sizes)),
     }
 
 

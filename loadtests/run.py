@@ -27,10 +27,12 @@ def _facts(result: dict[str, Any]) -> str:
     """The absolute figures in a few lines."""
     budgets, found, mix = result["vram_budgets"], result["recommendations"], result["mixed_open_loop"]
     paced, memory, start = budgets["open_loop"], result["memory"], result["start"]
+    wild = budgets["anywhere"]
     return f"""\
 vram-budgets     {budgets["requests_per_second"]:.0f}/s, worker CPU {budgets["worker_cpu_us"]:.0f} us each; \
 {budgets["starting_share"]:.0%} of the deployments start
   no-op          {budgets["noop_requests_per_second"]:.0f}/s, worker CPU {budgets["noop_worker_cpu_us"]:.0f} us each
+  anywhere       {wild["rate_over_noop"]:.2f} of the no-op's rate; {wild["starting_share"]:.0%} start
   open loop      {paced["scheduled_per_second"]:.0f}/s: {_percentiles(paced)} from the scheduled time
 recommendations  {_percentiles(found)}; no-op p50 {found["noop_p50_ms"]:.3f} ms
 mixed open loop  {mix["scheduled_per_second"]:.0f}/s: {_percentiles(mix)} from the scheduled time
