@@ -25,6 +25,10 @@ WIDE_BYTES = 2.0
 BLOCK_ALIGNMENT_TOKENS = 16
 """Attention blocks that grow for recurrent state stay multiples of this (784, 800, 1072, 1600, 8432 in logs)."""
 
+PACKED_RATIO = 8
+"""DeepSeek-V4 keeps one entry of 4 tokens on some layers and one of 128 on others; each group takes a whole slab of 256
+tokens (vLLM pull request 48993; 20.4 requests of 1 M tokens on 8 x B200)."""
+
 GROWING = frozenset({"full", "latent"})
 WINDOWED = frozenset({"sliding", "chunked"})
 
@@ -53,6 +57,8 @@ class GroupPlan(msgspec.Struct, frozen=True):
     """All layers grow with the sequence: one group, whatever their widths."""
     has_state: bool
     has_windows: bool
+    packed: bool
+    """Growing kinds differ so much that the thin ones are padded to the page of the others, not put into longer blocks."""
 
     @property
     def growing(self) -> frozenset[str]:
@@ -77,6 +83,7 @@ def group_plan(cache: tuple[CacheLayers, ...], draft_layers: int, padding_ratio:
     uniform = kinds <= GROWING
     smallest, largest = min(counts, default=1), max(counts, default=1)
     size = largest if largest < smallest * padding_ratio else smallest
+    wide = [group.kv_heads * group.elements_per_head for group in cache if group.kind in GROWING]
     groups = tuple(
         CacheGroups(layers=group, count=count, groups=1 if uniform else -(-count // size))
         for group, count in zip(cache, counts, strict=True)
@@ -88,6 +95,7 @@ def group_plan(cache: tuple[CacheLayers, ...], draft_layers: int, padding_ratio:
         uniform=uniform,
         has_state="state" in kinds,
         has_windows=bool(kinds & WINDOWED),
+        packed=not uniform and len(wide) > 1 and min(wide) * PACKED_RATIO <= max(wide),
     )
 
 
@@ -223,7 +231,10 @@ def _grouped_pool(
     widest: Number = 0.0
     state: Number = 0.0
     growth: Number = 0.0
+    thickest: Number = 0.0
     for group, size in zip(plan.kinds, token_bytes, strict=True):
+        if group.layers.kind in GROWING:
+            thickest = greater(thickest, size)
         if group.layers.kind == "state":
             state = greater(state, group.layers.state_bytes / deployment.layout.tensor)
             continue
@@ -240,7 +251,8 @@ def _grouped_pool(
     resident: Number = 0.0
     smallest = block
     for group, size in zip(plan.kinds, token_bytes, strict=True):
-        group_block = page / size if group.layers.kind != "state" else block
+        packed = plan.packed and group.layers.kind in GROWING
+        group_block = block if group.layers.kind == "state" else page / (thickest if packed else size)
         smallest = lesser(smallest, group_block)
         counted = _blocks_of(group, group_block, tokens, settings.max_num_batched_tokens, settings.draft_tokens)
         held = _blocks_of(group, group_block, tokens, 1.0, settings.draft_tokens)

@@ -12,6 +12,10 @@ SMALLEST_SLACK_GIB = 0.65
 """Least that was left after graphs and warm-up on 40 starts of vLLM 0.19 at 0.95 (H100)."""
 
 
+UNIFIED_MEMORY = "LPDDR"
+"""Memory types that host and accelerator share begin so."""
+
+
 class Risk(msgspec.Struct, frozen=True):
     """A warning: the deployment is reckoned to start, but this may go wrong."""
 
@@ -31,7 +35,12 @@ def memory_risks(subject: Subject, outcome: Outcome) -> tuple[Risk, ...]:
     """Later out-of-memory risks of a deployment that starts; none for one that does not."""
     if outcome.reason_code is not None:
         return ()
-    risks = _beside_the_budget(subject, outcome) + _context_risks(subject, outcome) + _image_risks(subject)
+    risks = (
+        _beside_the_budget(subject, outcome)
+        + _context_risks(subject, outcome)
+        + _image_risks(subject)
+        + _unified_risks(subject)
+    )
     return tuple(risks)
 
 
@@ -57,6 +66,14 @@ def _beside_the_budget(subject: Subject, outcome: Outcome) -> list[Risk]:
     if graph > 0.0 and left - later < SMALLEST_SLACK_GIB * GIB:
         return [_risk("sampler_warm_up", needed_gib=_gib(later), has_gib=_gib(left))]
     return []
+
+
+def _unified_risks(subject: Subject) -> list[Risk]:
+    """What compilers and the page cache hold of a shared memory counts as the engine's own (spark-vllm-docker pull 286)."""
+    unified = subject.accelerator.memory_type.startswith(UNIFIED_MEMORY)
+    return (
+        [_risk("unified_memory_profiled")] if unified and subject.behaviour.activation_rule == "profiled_peak" else []
+    )
 
 
 def _image_risks(subject: Subject) -> list[Risk]:
