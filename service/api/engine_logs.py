@@ -11,14 +11,17 @@ from service.api.log_launches import Difference, LogLaunch, LogRequest, join
 from service.api.operation import operation
 from service.api.resolve import Gathered
 from service.api.sizing import SizingQuery, extended
+from service.catalog.engines import behaviour
 from service.catalog.snapshot import Snapshot
 from service.domain.answer import Assumed
 from service.domain.derivation import Derived, Explanation
+from service.domain.engine import EngineBehaviour
 from service.domain.engine_logs import read_log
 from service.domain.errors import ImpossibleCombination
 from service.domain.log_case import Alternatives
 from service.domain.log_comparison import LogComparison, compare_log
 from service.domain.message import Message
+from service.domain.subject import Subject
 from service.domain.vram_budget import VramBudget, vram_budget
 from service.domain.workload_fit import Asked
 
@@ -70,7 +73,7 @@ def compare_engine_log(call: Call[Snapshot], body: EngineLogRequest, query: Sizi
     asked = None
     if request.context_tokens is not None and request.concurrent_sequences is not None:
         asked = Asked(request.context_tokens, request.concurrent_sequences)
-    compared = compare_log(facts, placed.subject, _alternatives(call.snapshot, placed.engine.name))
+    compared = compare_log(facts, placed.subject, _alternatives(call.snapshot, placed.subject))
     budget = vram_budget(placed.subject, asked, placed.proposals)
     more = members(explained_budget(placed, budget, asked)) if query.explain else {}
     return extended(
@@ -85,14 +88,27 @@ def compare_engine_log(call: Call[Snapshot], body: EngineLogRequest, query: Sizi
     )
 
 
-def _alternatives(snapshot: Snapshot, engine: str) -> Alternatives:
-    """Formats that the engine may have loaded: GGUF types for llama.cpp, the others elsewhere."""
-    formats = [
-        each for each in snapshot.quantizations.values() if each.id.startswith("gguf-") == (engine == "llama.cpp")
-    ]
+WEIGHT_FORMATS = ("bf16", "fp8", "int8", "int4", "awq-int4", "gptq-int4", "bnb-nf4", "mxfp4", "nvfp4", "fp32")
+"""Formats that the weights of a log may turn out to have; with llama.cpp all GGUF file types."""
+CACHE_FORMATS = {"llama.cpp": ("gguf-f16", "gguf-q8-0", "gguf-q4-0", "gguf-f32")}
+"""Formats that the cache of a log may turn out to have, where they are not those of the other engines."""
+USUAL_CACHE_FORMATS = ("bf16", "fp8", "nvfp4")
+
+
+def _alternatives(snapshot: Snapshot, subject: Subject) -> Alternatives:
+    """Formats that the engine may have loaded, and its versions where none is named."""
+    engine, formats = subject.behaviour.engine, snapshot.quantizations
+    weights: tuple[str, ...] = WEIGHT_FORMATS
+    if engine == "llama.cpp":
+        weights = tuple(name for name in formats if name.startswith("gguf-") and not name.startswith("gguf-tensor-"))
+    behaviours: tuple[EngineBehaviour, ...] = ()
+    if subject.request is None or subject.request.version is None:
+        table = snapshot.engines[engine]
+        behaviours = tuple(behaviour(table, known.version) for known in table.file.versions)
     return Alternatives(
-        weights=tuple(each for each in formats if each.quantizes or each.id in {"bf16", "fp16", "fp32"}),
-        kv_caches=tuple(each for each in formats if each.kv_bits is not None),
+        weights=tuple(formats[name] for name in weights),
+        kv_caches=tuple(formats[name] for name in CACHE_FORMATS.get(engine, USUAL_CACHE_FORMATS)),
+        behaviours=behaviours,
     )
 
 

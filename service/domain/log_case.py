@@ -3,11 +3,13 @@
 A gap is explained by evaluating its possible causes: the one after which prediction and print agree is named.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from service.domain.engine import EngineBehaviour
 from service.domain.engine_logs import LogFacts
+from service.domain.engine_support import engine_refusal
 from service.domain.message import Message
 from service.domain.numeric import as_float
 from service.domain.quantization import Quantization
@@ -23,10 +25,12 @@ BETTER_SHARE = 0.5
 
 
 class Alternatives(msgspec.Struct, frozen=True):
-    """Formats that a log may turn out to be about."""
+    """What a log may turn out to be about."""
 
     weights: tuple[Quantization, ...] = ()
     kv_caches: tuple[Quantization, ...] = ()
+    behaviours: tuple[EngineBehaviour, ...] = ()
+    """Other versions of the engine; none where the version is known."""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -40,10 +44,6 @@ class Case(msgspec.Struct, frozen=True):
     def states(self, setting: str) -> bool:
         """Whether the log states a launch setting."""
         return setting in self.facts.launched.settings
-
-    def asked(self, setting: str) -> bool:
-        """Whether the evaluated request gives a launch setting, from the log or from the caller."""
-        return getattr(self.subject.request, setting, None) is not None
 
 
 def with_settings(subject: Subject, **changes: float) -> Subject:
@@ -77,6 +77,19 @@ def with_graphs(subject: Subject, *, in_budget: bool) -> Subject:
 
 Supposed = tuple[Subject, Message]
 """A deployment as it would be if a cause held, and the cause."""
+
+
+def other_versions(case: Case) -> Iterator[Supposed]:
+    """The same launch under other versions of the engine that run it, where the version is not known."""
+    subject = case.subject
+    for behaviour in case.alternatives.behaviours:
+        refusal = engine_refusal(
+            behaviour, subject.architecture.model_type, subject.accelerator, subject.weights, subject.kv_cache
+        )
+        if refusal is not None:
+            continue
+        named = Message("gap_version", {"version": behaviour.version, "asked": subject.behaviour.version})
+        yield msgspec.structs.replace(subject, behaviour=behaviour), named
 
 
 def best_cause(

@@ -2,14 +2,26 @@
 
 from collections.abc import Iterator
 
-from service.domain.log_case import Case, Supposed, best_cause, gib, with_formats, with_settings, with_tensor
+from service.domain.log_case import (
+    Case,
+    Supposed,
+    best_cause,
+    gib,
+    other_versions,
+    with_formats,
+    with_settings,
+    with_tensor,
+)
 from service.domain.message import Message
 from service.domain.numeric import as_float
 
 TENSOR_RANKS = (1.0, 2.0, 4.0, 8.0, 16.0)
 
-BATCHES = ((256.0, 2048.0), (256.0, 8192.0), (1024.0, 8192.0), (1024.0, 16384.0))
-"""vLLM's defaults of max_num_seqs and max_num_batched_tokens by class of card and way of use (arg_utils.py)."""
+BATCHED_TOKENS = (2048.0, 8192.0, 16384.0)
+"""vLLM's defaults of max_num_batched_tokens by class of card and way of use (arg_utils.py)."""
+
+OTHER_FORMAT_SHARE = 0.08
+"""Formats lie further apart than this; a smaller gap is a matter of which tensors are quantized."""
 
 CLOSE_SHARE = 0.02
 """How near a supposed cause must come to a printed weight figure."""
@@ -24,17 +36,22 @@ def weights_cause(case: Case, actual: float) -> Message:
         return hosted
     if as_float(case.subject.deployment.settings.cpu_offload_bytes):
         return Message("gap_offload_not_printed")
-    found = best_cause(
-        case, actual, lambda outcome: as_float(outcome.parts.weights), _weight_suppositions(case), CLOSE_SHARE
-    )
+    split = as_float(case.subject.deployment.layout.pipeline) > 1.0
+    if split and case.subject.behaviour.memory_rule == "whole_context":
+        return Message("gap_split_unevenly")
+    more = actual - as_float(case.outcome.parts.weights)
+    found = None
+    if abs(more) > OTHER_FORMAT_SHARE * actual:
+        found = best_cause(
+            case, actual, lambda outcome: as_float(outcome.parts.weights), _weight_suppositions(case), CLOSE_SHARE
+        )
     if found is not None:
         return found
-    more = actual - as_float(case.outcome.parts.weights)
     if more > 0.0 and "draft_model" in case.facts.marks:
         found = Message("gap_draft_weights", {"more_gib": gib(more)})
     elif more > 0.0 and "lora" in case.facts.marks:
         found = Message("gap_adapter_weights", {"more_gib": gib(more)})
-    elif as_float(case.subject.deployment.layout.pipeline) > 1.0:
+    elif split:
         found = Message("gap_uneven_stages")
     return found or Message("gap_checkpoint", {"format": case.subject.weights.id})
 
@@ -64,33 +81,26 @@ def activation_cause(case: Case, actual: float) -> Message:
     """Other batch sizes, a profiled image, attention without FlashAttention; else the version's kernels."""
     if case.subject.behaviour.activation_rule == "compute_buffer":
         return Message("gap_compute_buffer")
-    found = best_cause(
-        case, actual, lambda outcome: as_float(outcome.parts.activation), batch_suppositions(case), PEAK_SHARE
-    )
+    supposed = (*other_versions(case), *batch_suppositions(case))
+    found = best_cause(case, actual, lambda outcome: as_float(outcome.parts.activation), supposed, PEAK_SHARE)
     if found is not None:
         return found
     if case.subject.architecture.vision_tokens_max:
         return Message("gap_vision_profile")
-    if case.facts.launched.version is None:
+    if case.alternatives.behaviours:
         return Message("gap_version_unknown", {"version": case.subject.behaviour.version})
     return Message("gap_kernels")
 
 
 def batch_suppositions(case: Case) -> Iterator[Supposed]:
-    """Batch sizes that the log does not state."""
+    """Default batch sizes of another class of card or way of use, where the log does not state the size."""
     settings = case.subject.deployment.settings
-    for seqs, batched in BATCHES:
-        changes: dict[str, float] = {}
-        if not case.states("max_num_seqs"):
-            changes["max_num_seqs"] = seqs
-        if not case.states("max_num_batched_tokens"):
-            changes["max_num_batched_tokens"] = batched
-        if changes:
-            named = {
-                "seqs": int(changes.get("max_num_seqs", as_float(settings.max_num_seqs))),
-                "tokens": int(changes.get("max_num_batched_tokens", as_float(settings.max_num_batched_tokens))),
-            }
-            yield with_settings(case.subject, **changes), Message("gap_batch_sizes", named)
+    if case.states("max_num_batched_tokens") or case.subject.behaviour.memory_rule != "utilization_of_total":
+        return
+    for batched in BATCHED_TOKENS:
+        if batched != as_float(settings.max_num_batched_tokens):
+            named = Message("gap_batch_size", {"tokens": int(batched)})
+            yield with_settings(case.subject, max_num_batched_tokens=batched), named
 
 
 def graph_cause(case: Case, actual: float) -> Message:

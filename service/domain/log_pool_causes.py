@@ -15,6 +15,7 @@ from service.domain.log_case import (
     Supposed,
     best_cause,
     gib,
+    other_versions,
     pool_of_case,
     with_formats,
     with_graphs,
@@ -32,6 +33,9 @@ SAME_SHARE = 0.015
 
 DEFAULT_FRACTIONS = (0.9, 0.92)
 """vLLM's default gpu_memory_utilization before and since 0.21."""
+
+LEAST_RANK_RATIO = 1.3
+"""Ranks of one deployment do not differ more than this (vLLM issues 13061, 10702)."""
 
 OTHERS_BYTES = 1.0 * GIB
 """Memory in use at start beyond the engine's own context from which on it is named."""
@@ -61,7 +65,7 @@ def setting_cause(case: Case, actual: float, measure: Measure) -> Message | None
 
 def _rest(case: Case) -> Message:
     printed = case.facts.printed
-    if case.subject.behaviour.memory_rule == "static_fraction":
+    if case.subject.behaviour.memory_rule != "utilization_of_total":
         return Message("gap_pool_rest")
     if printed.activation_bytes is None or printed.non_torch_bytes is None or printed.total_bytes is None:
         return Message("gap_pool_unprinted")
@@ -118,6 +122,7 @@ def _suppositions(case: Case) -> Iterator[Supposed]:
                 named = Message("gap_memory_fraction", {"fraction": fraction, "asked": asked})
                 yield with_settings(subject, memory_fraction=fraction), named
         yield from batch_suppositions(case)
+        yield from other_versions(case)
     free = case.facts.printed.free_bytes
     own = as_float(case.outcome.parts.total) - subject.behaviour.context_gib * GIB
     if free is not None and own - free > OTHERS_BYTES:
@@ -161,7 +166,10 @@ def _cache_suppositions(case: Case) -> Iterator[Supposed]:
 def tokens_cause(case: Case, actual: float) -> Message:
     """The pool itself, the cached format, the fullest rank, or how unequal layers share blocks."""
     printed = case.facts.printed
-    if printed.kv_cache_bytes is None or pool_of_case(case.outcome) <= 0.0 or printed.kv_cache_bytes <= 0:
+    hosted = layers_in_host_memory(case)
+    if hosted is not None:
+        return hosted
+    if printed.kv_cache_bytes is None or min(pool_of_case(case.outcome), printed.kv_cache_bytes, actual) <= 0.0:
         found = best_cause(case, actual, _tokens, _cache_suppositions(case), CLOSE_SHARE)
         return found or setting_cause(case, actual, _tokens) or _rest(case)
     predicted = pool_of_case(case.outcome) / max(_tokens(case.outcome), 1.0)
@@ -185,7 +193,7 @@ def _layout_cause(case: Case, ratio: float) -> Message:
         if "padded_groups" in case.facts.marks:
             return Message("gap_padded_groups")
         return Message("gap_print_rule")
-    if ratio > 1.0 and as_float(layout.tensor) * as_float(layout.pipeline) > 1.0:
+    if 1.0 < ratio < LEAST_RANK_RATIO and as_float(layout.tensor) * as_float(layout.pipeline) > 1.0:
         return Message("gap_least_rank")
     if "draft_model" in case.facts.marks:
         return Message("gap_draft_cache")

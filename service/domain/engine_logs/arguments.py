@@ -8,7 +8,7 @@ import msgspec
 from service.domain.engine_logs.facts import Setting
 from service.domain.engine_logs.scan import WINDOW, line_after
 
-_WHOLE = re.compile(r"[1-9][0-9]{0,14}")
+_WHOLE = re.compile(r"[1-9][0-9]{0,12}")
 
 COMMAND_CHARACTERS = 4096
 """Of a command line with its continuation lines."""

@@ -6,6 +6,7 @@ A model is often a path. What is kept of it is the part that could be a public n
 import re
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,95}/[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _CACHE = re.compile(r"models--([A-Za-z0-9._+-]{1,96}?)--([A-Za-z0-9._+-]{1,120})$")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -29,8 +30,9 @@ def model_names(printed: str | None) -> tuple[str, ...]:
     parts[-1] = _SHARD.sub("", parts[-1].removesuffix(".gguf"))
     if not _NAME.fullmatch(parts[-1]):
         return ()
-    owned = len(parts) > 1 and _NAME.fullmatch(parts[-2]) is not None
-    return (f"{parts[-2]}/{parts[-1]}", parts[-1]) if owned else (parts[-1],)
+    if _ID.fullmatch(printed) and len(parts) == 2:  # noqa: PLR2004 - owner and name; a folder of a path is no owner
+        return (f"{parts[0]}/{parts[1]}", parts[1])
+    return (parts[-1],)
 
 
 def card_name(printed: str) -> tuple[str, ...]:

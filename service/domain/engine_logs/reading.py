@@ -1,8 +1,10 @@
 """A pasted start-up log of any engine, read."""
 
+import msgspec
+
 from service.domain.engine import EngineName
 from service.domain.engine_logs import llama_cpp, sglang, vllm, vllm_launch
-from service.domain.engine_logs.facts import LogFacts, Mark
+from service.domain.engine_logs.facts import LogFacts, Mark, Printed
 from service.domain.engine_logs.scan import plain
 
 SIGNS: dict[EngineName, tuple[str, ...]] = {
@@ -11,6 +13,8 @@ SIGNS: dict[EngineName, tuple[str, ...]] = {
         "non-default args: ",
         "PyTorch activation peak memory",
         "LLM engine (v",
+        " LLM engine ",
+        "reserved for KV Cache is",
         "Available KV cache memory",
         "GPU KV cache size",
         "Model loading took",
@@ -49,6 +53,10 @@ SIGNS: dict[EngineName, tuple[str, ...]] = {
 """Parts of lines that only this engine prints."""
 
 
+LARGEST = 2**50
+"""Bytes or tokens beyond which a figure is not one of a card."""
+
+
 def engine_of(text: str) -> EngineName | None:
     """The engine that most signs of its own speak for; None: no line is known."""
     counted = {name: sum(sign in text for sign in signs) for name, signs in SIGNS.items()}
@@ -72,14 +80,15 @@ def read_log(log: str) -> LogFacts | None:
     facts = {"vllm": vllm.read_vllm, "sglang": sglang.read_sglang, "llama.cpp": llama_cpp.read_llama_cpp}[engine](
         last, text
     )
-    if not several:
-        return facts
-    more: frozenset[Mark] = facts.marks | {"several_starts"}
-    return LogFacts(
-        launched=facts.launched,
-        printed=facts.printed,
-        failure=facts.failure,
-        started=facts.started,
-        marks=more,
-        spreads=facts.spreads,
-    )
+    marks: frozenset[Mark] = facts.marks | {"several_starts"} if several else facts.marks
+    spreads = {name: spread for name, spread in facts.spreads.items() if _sane(spread.low) and _sane(spread.high)}
+    return msgspec.structs.replace(facts, printed=_bounded(facts.printed), marks=marks, spreads=spreads)
+
+
+def _sane(value: object) -> bool:
+    return not isinstance(value, int) or abs(value) <= LARGEST
+
+
+def _bounded(printed: Printed) -> Printed:
+    """The figures without those that no machine has."""
+    return Printed(**{name: value for name in Printed.__struct_fields__ if _sane(value := getattr(printed, name))})

@@ -19,8 +19,8 @@ LONGEST_LINE = 64 * KIB
 MOST_HITS = 4096
 """Of one marker: two lines for each of 2,048 ranks."""
 
-NUMBER = r"(-?\d{1,12}(?:\.\d{1,9})?)"
-COUNT = r"(\d{1,3}(?:,\d{3}){1,5}|\d{1,15})"
+NUMBER = r"(-?\d{1,6}(?:\.\d{1,9})?)"
+COUNT = r"(\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?![\d,.]\d)"
 SIZE = NUMBER + r" {0,2}([KMG]i?B)\b"
 """A number and its unit: two groups."""
 

@@ -11,6 +11,7 @@ from service.domain.engine_logs.vllm_launch import speculative, vllm_launched, v
 from service.domain.units import GIB
 
 DEFAULT_BLOCK_TOKENS = 16
+LARGEST_BLOCK_TOKENS = 65_536
 
 PRINTED_STEP_BYTES = GIB // 100
 """Sizes are printed to a hundredth of a GiB."""
@@ -37,7 +38,11 @@ def read_vllm(text: str, whole_text: str) -> LogFacts:
     tokens = [count(match[1]) for match in hits(text, "GPU KV cache size:", _TOKENS)]
     if not tokens:
         markers = ("# GPU", "# CUDA", "# cuda")
-        tokens = [count(match[1]) * block for marker in markers for match in hits(text, marker, _BLOCKS)]
+        tokens = [
+            count(match[1]) * (block or DEFAULT_BLOCK_TOKENS)
+            for marker in markers
+            for match in hits(text, marker, _BLOCKS)
+        ]
     concurrency = list(hits(text, "Maximum concurrency for", _CONCURRENCY))
     refused = first(hits(text, "To serve at least one request with the model", _ONE_REQUEST))
     stored = first(hits(text, "model's max seq len", _STORED))
@@ -96,11 +101,12 @@ def _emptier(found: dict[str, list[int]], pools: list[int]) -> list[int]:
     return [each for each in left if not pools or each < min(pools) - 2 * PRINTED_STEP_BYTES]
 
 
-def _block_size(text: str, listing: Listing) -> int:
+def _block_size(text: str, listing: Listing) -> int | None:
     enlarged = first(hits(text, "Setting attention block size to", _TOKENS))
     if enlarged is not None:
         return count(enlarged[1])
-    return listing.whole("block_size") or DEFAULT_BLOCK_TOKENS
+    given = listing.whole("block_size")
+    return given if given is not None and given <= LARGEST_BLOCK_TOKENS else None
 
 
 def _failure(text: str, *, context: bool) -> Failure | None:

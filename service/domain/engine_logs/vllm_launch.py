@@ -28,7 +28,7 @@ _SHARES = (
 def vllm_listing(text: str, whole_text: str) -> Listing:
     """Where the log shows arguments, the resolved configuration first."""
     shown = tuple(
-        shown_at(text, text.find(marker)) for marker in (") with config: ", START, "args: Namespace(") if marker in text
+        shown_at(text, text.find(marker)) for marker in (" with config: ", START, "args: Namespace(") if marker in text
     )
     at = max(whole_text.rfind("vllm serve "), whole_text.rfind("vllm.entrypoints."))
     return Listing(shown, command_at(whole_text, at))

@@ -29,6 +29,10 @@ def when(value: object, line: str) -> str | None:
     return None if value is None else line.format(value)
 
 
+def version_of(case: dict[str, Any]) -> str:
+    return f"(v{case['version']}) " if "version" in case else ""
+
+
 def vllm_v0(case: dict[str, Any]) -> str:
     """0.6.5 to 0.8: four figures on one line, blocks instead of tokens."""
     seen = case["observed"]
@@ -42,7 +46,7 @@ def vllm_v0(case: dict[str, Any]) -> str:
         when(seen.get("kv_cache_gib_per_gpu"), "the rest of the memory reserved for KV Cache is {:.2f}GiB"),
     ]
     return lines(
-        f"INFO 03-01 08:00:00 [llm_engine.py:240] Initializing a V0 LLM engine (v{case.get('version', '0.7.3')}) with config: "
+        f"INFO 03-01 08:00:00 [llm_engine.py:240] Initializing a V0 LLM engine {version_of(case)}with config: "
         f"model='{case['model']}', dtype=torch.bfloat16, max_seq_len={case.get('max_model_len')}, "
         f"tensor_parallel_size={case['tensor']}, pipeline_parallel_size={case['pipeline']}, "
         f"block_size={seen.get('block_size') or case.get('block_size') or 16}",
@@ -87,7 +91,7 @@ def vllm_v1(case: dict[str, Any]) -> str:
     return lines(
         f"(APIServer pid=1) INFO 04-22 00:16:12 [utils.py:233] non-default args: {shown}",
         f"(EngineCore pid=245) INFO 04-22 00:16:25 [core.py:105] Initializing a V1 LLM engine "
-        f"(v{case.get('version', '0.19.0')}) with config: model='{case['model']}', speculative_config=None, "
+        f"{version_of(case)}with config: model='{case['model']}', speculative_config=None, "
         f"dtype=torch.bfloat16, max_seq_len={case.get('max_model_len')}, tensor_parallel_size={case['tensor']}, "
         f"pipeline_parallel_size={case['pipeline']}, data_parallel_size={case['data']}, quantization=None, "
         f"enforce_eager={case['enforce_eager']}, kv_cache_dtype=auto",
