@@ -26,7 +26,7 @@ def snapshot() -> Snapshot:
 @pytest.fixture(scope="module")
 def deployments(snapshot: Snapshot) -> list[tuple[Subject, Proposals]]:
     """Deployments of every kind of trouble: any model, card, format, layout and engine."""
-    dice = random.Random(7)  # noqa: S311 - a sample, no secret
+    dice = random.Random(7)
     models, cards = sorted(snapshot.models), sorted(snapshot.accelerators)
     call = Call(snapshot, "en", date(2026, 12, 1), "/v1/vram-budgets")
     placed = []
