@@ -180,6 +180,7 @@ def page() -> str:
         f"{len(cases.CASES)} public start-up logs and reports (`data/memory_cases.json`), {len(cases.scored())} of models in",
         "the catalog. Errors are of what the service answers for the launch settings of each case; what a case does not",
         "state takes the engine's default. Versions that a report does not name are inferred from its date.",
+        "Speculative decoding without a number of tokens counts as one. Runs with layers kept on the host are left out.",
         "Written by `PYTHONPATH=. python tests/accuracy/memory_scorecard.py`.",
         "",
         "## KV capacity",

@@ -45,7 +45,7 @@ def test_capacity() -> None:
     found = [abs(error) for _, error in card.scored_capacity()]
     assert len(found) >= 75
     assert median(found) <= 0.02
-    assert mean(error <= 0.06 for error in found) >= 0.80
+    assert mean(error <= 0.06 for error in found) >= 0.85
 
 
 def test_verdicts() -> None:
