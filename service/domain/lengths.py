@@ -196,7 +196,8 @@ def _distribution(mean: float, spread: _Clamped) -> Lengths:
     )
     return Lengths(
         mean=mean,
-        second_moment=spread.partial(2, -_INFINITE_Z, _INFINITE_Z),
+        # Rounding may leave the moment of a nearly constant length below the square of its mean: no variance is negative.
+        second_moment=max(spread.partial(2, -_INFINITE_Z, _INFINITE_Z), mean * mean),
         p50=spread.quantile(0.0),
         p95=spread.quantile(_Z95),
         p99=spread.quantile(_Z99),

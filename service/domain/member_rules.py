@@ -5,13 +5,14 @@ The rules document what the code refuses; the code stays the judge and says in w
 
 Rule = dict[str, object]
 
-_NOT_NULL = {"not": {"type": "null"}}
+_NULL: Rule = {"type": "null"}
+_NOT_NULL: Rule = {"not": _NULL}
 
 
-def given(*members: str, **ruled: Rule) -> Rule:
-    """All of these members are given, those by keyword under a rule of their own."""
-    properties = dict.fromkeys(members, _NOT_NULL) | ruled
-    return {"type": "object", "required": list(properties), "properties": properties}
+def given(*members: str, without: tuple[str, ...] = (), **ruled: Rule) -> Rule:
+    """All of these members are given, those by keyword under a rule of their own, and none of ``without``."""
+    needed = dict.fromkeys(members, _NOT_NULL) | ruled
+    return {"type": "object", "required": list(needed), "properties": needed | dict.fromkeys(without, _NULL)}
 
 
 def exactly_one(*groups: tuple[str, ...]) -> Rule:

@@ -32,6 +32,7 @@ RejectionCode = Literal[
     "ttft_too_high",
     "tpot_too_high",
     "e2e_too_high",
+    "load_above_capacity",
     "needs_multi_node",
     "too_many_gpus",
     "over_budget",

@@ -103,6 +103,9 @@ def find(question: Question, fleet: Fleet, sold: NDArray[np.bool_], profiles: Pr
         pile = MOST_SEQUENCES if work.batch_requests is None else work.batch_requests
         point = at_pile(service, most, np.maximum(pile / np.asarray(replicas.serving), 1.0))
     likely, safe = meets(service, point, wanted, user, profile, 0.0 if closed else share)
+    likely = np.broadcast_to(likely, share.shape)
+    late, capacity = np.flatnonzero(~likely), np.broadcast_to(point.capacity, share.shape)
+    everything.fate.reject(fitting[kept[late]], "load_above_capacity", capacity[late], share[late])
     return Found(
         candidates=everything,
         survivors=fitting[kept],
@@ -111,7 +114,7 @@ def find(question: Question, fleet: Fleet, sold: NDArray[np.bool_], profiles: Pr
         replicas=replicas,
         share=share,
         point=point,
-        likely=np.broadcast_to(likely, share.shape),
+        likely=likely,
         safe=np.broadcast_to(safe, share.shape),
         ttft_p95_s=np.asarray(ttft_s(service, point.load, point.delays, "p95")),
         tpot_p95_s=np.asarray(tpot_s(point.delays, "p95")),

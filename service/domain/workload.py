@@ -36,8 +36,8 @@ class Users(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 _USERS_RULE = {
     "oneOf": [
-        given("registered", "active_share_at_peak"),
-        given("active_at_peak"),
+        given("registered", "active_share_at_peak", without=("active_at_peak",)),
+        given("active_at_peak", without=("registered", "active_share_at_peak")),
         {"type": "null"},
     ]
 }
