@@ -2,7 +2,8 @@
 
 A drawn text at the place of an id hardly ever names anything, so nine of ten are replaced by an id of the catalog; which
 one follows from the text, so the same seed gives the same cases. Only texts that the schema allows at that place are
-replaced: what makes a case invalid stays as it is, and one id in ten stays unknown.
+replaced: what makes a case invalid stays as it is, and one id in ten stays unknown. Likewise a drawn config gets the
+members that every model has, and a drawn log comes after a real one.
 """
 
 import atexit
@@ -48,6 +49,20 @@ PATH_PLACES = {f"/v1/{name}/{{id}}": name for name in ("models", "gpus", "quanti
 }
 LONGEST_IN_PATH = 10_000
 
+CONFIG = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14_336,
+    "vocab_size": 128_256,
+}
+"""What no schema can ask of a `config.json`, for the names differ by family; whatever else is drawn stays beside it."""
+LONGEST_LOG = 1_000_000
+CARD_LINE = "  Device 0: NVIDIA H100 80GB HBM3, compute capability 9.0, VMM: yes"
+"""A log that names its card needs no `gpu` beside it."""
+
 counts: Counter[tuple[str, str, str, str]] = Counter()
 
 
@@ -88,19 +103,38 @@ def current_revision() -> str:
     return revision
 
 
+def stays_known(text: str) -> bool:
+    return _number(text) % ONE_STAYS_UNKNOWN_OF != 0
+
+
+def _number(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+
+
 def drawn(text: object, name: str, longest: int) -> object:
     """The id of a list that a text stands for."""
     if not isinstance(text, str) or not 1 <= len(text) <= longest:
         return text
-    number, known = zlib.crc32(text.encode("utf-8", "surrogatepass")), ids(name)
-    return text if number % ONE_STAYS_UNKNOWN_OF == 0 else known[number // ONE_STAYS_UNKNOWN_OF % len(known)]
+    known = ids(name)
+    return known[_number(text) // ONE_STAYS_UNKNOWN_OF % len(known)] if stays_known(text) else text
+
+
+@cache
+def example_logs() -> list[str]:
+    """The engine logs of the document's own examples."""
+    posted = ask("/openapi.json", {})["paths"]["/v1/engine-logs"]["post"]["requestBody"]["content"]
+    return [one["value"]["log"] for one in posted["application/json"]["examples"].values()]
 
 
 def body_with_ids(value: object, at: tuple[str, ...] = ()) -> object:
+    if at == ("model", "config") and isinstance(value, dict):
+        return value | CONFIG if stays_known(json.dumps(value)) else value
     if isinstance(value, dict):
         return {name: body_with_ids(member, (*at, name)) for name, member in value.items()}
     if isinstance(value, list):
         return [body_with_ids(member, (*at, "*")) for member in value]
+    if at == ("log",) and isinstance(value, str) and len(value) < LONGEST_LOG and stays_known(value):
+        return f"{example_logs()[0]}\n{CARD_LINE}\n{value}"
     return drawn(value, *BODY_PLACES[at]) if at in BODY_PLACES else value
 
 
