@@ -131,14 +131,3 @@ class Architecture(msgspec.Struct, frozen=True):
     """Linear rope scaling: the tables of rotary angles are so many times as long as the context."""
     estimated: tuple[str, ...] = ()
     """Fields that had to be assumed (missing from the config)."""
-
-    @property
-    def active_parameters(self) -> int:
-        """Parameters that one token's forward pass multiplies (embedding look-up and towers excluded)."""
-        p = self.parameters
-        active_experts = p.routed_experts * self.experts_per_token // self.experts if self.experts else 0
-        head = p.lm_head or p.embedding
-        return (
-            head + p.attention + p.attention_replicated + p.dense_mlp + active_experts
-            + p.shared_experts + p.router + p.state_mixer + p.norms
-        )  # fmt: skip

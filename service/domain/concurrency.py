@@ -12,7 +12,6 @@ from service.domain.lengths import lengths
 from service.domain.message import Message
 from service.domain.occupancy import number_quantiles, peakedness
 from service.domain.queueing import in_progress, rate_of
-from service.domain.strata import average
 from service.domain.workload import Traffic
 
 DEFAULT_HEADROOM = 0.3
@@ -62,19 +61,16 @@ def concurrency_estimate(
     traffic: Traffic,
     duration_s: float,
     headroom: float | None = None,
-    durations_s: tuple[float, ...] | None = None,
     pointer: str = "/traffic",
 ) -> ConcurrencyEstimate:
     """Requests in progress for requests that take ``duration_s`` on average.
 
-    ``durations_s`` are their values at the strata (``strata.py``) where the spread is known; then their mean replaces
-    ``duration_s``. Raises ``ImpossibleCombination`` where ``traffic`` contradicts itself.
+    Raises ``ImpossibleCombination`` where ``traffic`` contradicts itself.
     """
     load = demand(traffic, pointer=pointer)
-    duration = duration_s if durations_s is None else float(average(durations_s))
     margin = DEFAULT_HEADROOM if headroom is None else headroom
-    active = active_requests(load, duration, durations_s)
-    rates = _rates(traffic, load, duration, pointer)
+    active = active_requests(load, duration_s)
+    rates = _rates(traffic, load, duration_s, pointer)
     assumptions = traffic_assumptions(traffic, pointer)
     if headroom is None:
         assumptions.append(Assumed("/headroom", DEFAULT_HEADROOM, Message("assumed_headroom")))
@@ -88,13 +84,13 @@ def concurrency_estimate(
     )
 
 
-def active_requests(load: Demand, duration_s: float, durations_s: tuple[float, ...] | None = None) -> ActiveRequests:
+def active_requests(load: Demand, duration_s: float) -> ActiveRequests:
     """Distribution of the number in progress; a closed loop holds its number, whatever the duration."""
     if load.concurrency is not None:
         whole = math.ceil(load.concurrency)
         return ActiveRequests(mean=load.concurrency, p50=whole, p95=whole, p99=whole)
     mean = float(in_progress(load.requests_per_second or 0.0, duration_s))
-    p50, p95, p99 = number_quantiles(mean, peakedness(load.arrival_cv2, durations_s), LEVELS)
+    p50, p95, p99 = number_quantiles(mean, peakedness(load.arrival_cv2), LEVELS)
     return ActiveRequests(mean=mean, p50=p50, p95=p95, p99=p99)
 
 

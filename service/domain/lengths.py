@@ -63,11 +63,6 @@ class Lengths(msgspec.Struct, frozen=True):
     points: tuple[float, ...]
     """Ascending conditional means of the strata (``strata.STRATUM_WEIGHTS``); their weighted average is the mean."""
 
-    @property
-    def in_progress_mean(self) -> float:
-        """Mean length of the request found in progress at a random moment (long ones are found more often)."""
-        return self.second_moment / self.mean
-
 
 @lru_cache(maxsize=4096)
 def lengths(count: TokenCount, pointer: str = "") -> Lengths:

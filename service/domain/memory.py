@@ -207,11 +207,6 @@ def _room_on_card(counted: Account, deployment: Deployment, behaviour: EngineBeh
     return deployment.card.usable_memory_bytes - taken
 
 
-def memory_parts(architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour) -> MemoryParts:
-    """Bytes of one accelerator of the binding pipeline stage. ``kv_cache`` below zero: the rest does not fit."""
-    return parts_of(account(architecture, deployment, behaviour), architecture, deployment, behaviour)
-
-
 def kv_capacity(
     architecture: Architecture,
     deployment: Deployment,

@@ -11,21 +11,21 @@ from statistics import NormalDist
 
 import numpy as np
 
-from service.domain.strata import STRATUM_WEIGHTS
-
+EQUAL_DURATIONS = 1.0
+"""E[min(S, S')] / E[S] where all requests last equally long; the spread of durations would lower it (1/2 for exponential
+ones), and with it the effect of bursts."""
 _STANDARD = NormalDist()
 _WIDEST_WINDOW = 20_000
 """Counts summed for an exact quantile; wider distributions use the normal one corrected for skewness (within one of
 the exact number where both were computed)."""
 
 
-def peakedness(arrival_cv2: float, durations: tuple[float, ...] | None = None) -> float:
-    """Variance over mean of the number in progress, >= 0.
+def peakedness(arrival_cv2: float) -> float:
+    """Variance over mean of the number in progress, >= 0, where all requests last equally long.
 
-    ``arrival_cv2``: squared coefficient of variation of the gaps between arrivals, >= 0. ``durations``: values at the
-    strata (``strata.py``), ascending, > 0; None: all last equally long.
+    ``arrival_cv2``: squared coefficient of variation of the gaps between arrivals, >= 0.
     """
-    return max(0.0, 1.0 + (arrival_cv2 - 1.0) * (1.0 if durations is None else _shortest_of_two(durations)))
+    return max(0.0, 1.0 + (arrival_cv2 - 1.0) * EQUAL_DURATIONS)
 
 
 def number_quantiles(mean: float, peakedness: float, levels: tuple[float, ...]) -> tuple[int, ...]:
@@ -46,17 +46,6 @@ def number_quantiles(mean: float, peakedness: float, levels: tuple[float, ...]) 
         return tuple(_corrected_normal(mean, peakedness, level) for level in levels)
     distribution = _distribution(mean, peakedness, low, high)
     return tuple(min(high, low + int(np.searchsorted(distribution, level))) for level in levels)
-
-
-def _shortest_of_two(durations: tuple[float, ...]) -> float:
-    """E[min(S, S')] / E[S]: what is longer than a stratum's value weighs it twice."""
-    mean = shortest = 0.0
-    longer = 1.0
-    for weight, duration in zip(STRATUM_WEIGHTS, durations, strict=True):
-        mean += weight * duration
-        shortest += weight * (2.0 * longer - weight) * duration
-        longer -= weight
-    return shortest / mean
 
 
 def _distribution(mean: float, peakedness: float, low: int, high: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

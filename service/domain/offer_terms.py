@@ -68,11 +68,6 @@ def refusal(offer: Offer, provider: Provider, terms: OfferTerms, evaluated_on: d
     return next(_reasons(offer, provider, terms, evaluated_on), None)
 
 
-def default_priced(offer: Offer, provider: Provider, evaluated_on: date) -> Message | None:
-    """Why recommendations leave an offer out when the caller states no terms; None: it is priced."""
-    return refusal(offer, provider, DEFAULT_TERMS, evaluated_on)
-
-
 def _reasons(offer: Offer, provider: Provider, terms: OfferTerms, evaluated_on: date) -> Iterator[Message]:
     if terms.providers is not None and offer.provider not in terms.providers:
         yield Message("provider_not_allowed", {"provider": provider.name})

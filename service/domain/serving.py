@@ -8,7 +8,7 @@ from service.domain.engine import EngineBehaviour
 from service.domain.kv_pool import resident_bytes
 from service.domain.numeric import Number, choose, floor, greater, lesser
 from service.domain.request_shape import RequestShape
-from service.domain.roofline import step_costs
+from service.domain.roofline import StepCosts, rows_s, step_costs, step_s
 from service.domain.weights import stage_weights
 
 MOST_SEQUENCES = 1e9
@@ -28,7 +28,7 @@ def serving(  # noqa: PLR0913 - everything that a service is made of
 ) -> Serving:
     """Constants of a deployment that serves requests of one shape.
 
-    ``parts``: its memory (``memory.memory_parts``); a deployment that does not fit gets a batch of one, and its numbers
+    ``parts``: its memory (``memory.parts_of``); a deployment that does not fit gets a batch of one, and its numbers
     are of no meaning (the caller says so).
     """
     shares = stage_weights(
@@ -51,7 +51,17 @@ def serving(  # noqa: PLR0913 - everything that a service is made of
         ),
         arrival_cv2=arrival_cv2,
         open_loop=open_loop,
+        decoding_share=decoding_share(costs, shape),
     )
+
+
+def decoding_share(costs: StepCosts, shape: RequestShape) -> Number:
+    """Share of its stay that a request alone on the deployment decodes, by its idle step times."""
+    prompt_s = costs.host_request_s + costs.stages * (
+        costs.fixed_s + rows_s(costs, shape.computed_input) + costs.prefill_attention_s
+    )
+    decode_s = shape.steps * costs.stages * step_s(costs, 1.0, shape.rows_per_step)
+    return decode_s / (decode_s + prompt_s)
 
 
 def cache_sequences(

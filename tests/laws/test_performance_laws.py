@@ -20,7 +20,7 @@ from service.domain.columns import at
 from service.domain.deployment import Card, Deployment, EngineSettings, Layout, MemoryParts, Precision
 from service.domain.latency import LEVELS, delays, e2e_s, load_at, tpot_s, ttft_s
 from service.domain.lengths import TokenLengths, lengths
-from service.domain.memory import memory_parts
+from service.domain.memory import account, parts_of
 from service.domain.numeric import Number, as_float
 from service.domain.operating_point import OperatingPoint, at_ceiling, at_clients, at_rate, meets, most_of
 from service.domain.quantization import Quantization
@@ -123,7 +123,8 @@ def candidates(model: str, batched_tokens: float = 8192.0) -> tuple[Deployment, 
             block_size=16.0,
         ),
     )
-    parts = memory_parts(architecture(model), deployment, ENGINE)
+    counted = account(architecture(model), deployment, ENGINE)
+    parts = parts_of(counted, architecture(model), deployment, ENGINE)
     profile = stacked([profile_for(card, FP8, "vllm", "0.19.0", PROFILES) for card, _ in rows])
     return deployment, parts, profile
 
@@ -310,3 +311,10 @@ def test_waits_beyond_capacity_are_called_saturated() -> None:
     assert np.asarray(at_rate(many, capacity * 1.01).saturated).all()
     assert not np.asarray(at_rate(many, capacity * 0.97).saturated).any()
     assert math.isclose(float(np.max(np.asarray(at_rate(many, capacity * 2.0).load.rate) / capacity)), 1.0)
+
+
+def test_one_client_meets_no_prompt_but_its_own() -> None:
+    service = serving_for(1000, 8000.0, 20.0)
+    alone = load_at(service, service.decoding_share)
+    assert service.others(service.decoding_share) == 0.0
+    assert as_float(alone.step.prompt_share) == 0.0

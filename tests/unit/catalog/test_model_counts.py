@@ -78,5 +78,11 @@ def test_what_a_config_leaves_out_is_small_and_explained() -> None:
         ("meta-llama/Llama-3.1-8B-Instruct", 7.5),
     ],
 )
-def test_active_parameters(id_: str, billions: float) -> None:
-    assert MODELS[id_].architecture.active_parameters / 1e9 == pytest.approx(billions, rel=0.01)
+def test_parameters_that_one_token_multiplies(id_: str, billions: float) -> None:
+    """Embedding look-up and towers excluded; only the chosen ones of the routed experts."""
+    architecture = MODELS[id_].architecture
+    p = architecture.parameters
+    chosen = p.routed_experts * architecture.experts_per_token / max(architecture.experts, 1)
+    mixers = p.attention + p.attention_replicated + p.state_mixer
+    active = (p.lm_head or p.embedding) + mixers + p.dense_mlp + chosen + p.shared_experts + p.router + p.norms
+    assert active / 1e9 == pytest.approx(billions, rel=0.01)

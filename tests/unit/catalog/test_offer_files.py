@@ -13,7 +13,7 @@ from service.catalog.accelerators import load_accelerators
 from service.catalog.offers import load_offers
 from service.catalog.providers import load_providers
 from service.domain.offer import Offer
-from service.domain.offer_terms import OfferTerms, default_priced, refusal
+from service.domain.offer_terms import DEFAULT_TERMS, OfferTerms, refusal
 
 DATA = Path(service.catalog.__file__).parent / "data"
 OFFERS = load_offers(DATA / "offers")
@@ -29,7 +29,9 @@ WIDEST_SPREAD = 5.0
 
 
 def priced(provider: str) -> list[Offer]:
-    return [o for o in OFFERS if o.provider == provider and default_priced(o, PROVIDERS[provider], TODAY) is None]
+    return [
+        o for o in OFFERS if o.provider == provider and refusal(o, PROVIDERS[provider], DEFAULT_TERMS, TODAY) is None
+    ]
 
 
 def per_card(offer: Offer) -> float:
@@ -107,7 +109,7 @@ def test_every_offer_has_a_source_and_a_date_or_says_that_it_has_none() -> None:
 
 
 def test_defaults_admit_only_dated_whole_uninterrupted_prices() -> None:
-    admitted = [o for o in OFFERS if default_priced(o, PROVIDERS[o.provider], TODAY) is None]
+    admitted = [o for o in OFFERS if refusal(o, PROVIDERS[o.provider], DEFAULT_TERMS, TODAY) is None]
     assert len(admitted) >= 400
     for offer in admitted:
         assert offer.term in {"on_demand", "monthly"}
@@ -156,7 +158,7 @@ def test_commitment_prices_are_not_monthly_prices() -> None:
 
 
 def code_of(offer: Offer) -> str | None:
-    message = default_priced(offer, PROVIDERS[offer.provider], TODAY)
+    message = refusal(offer, PROVIDERS[offer.provider], DEFAULT_TERMS, TODAY)
     return message.code if message else None
 
 

@@ -73,12 +73,6 @@ def test_bursts_spread_the_number_and_clockwork_holds_it() -> None:
     assert len(set(p99)) == 4
 
 
-def test_a_spread_of_durations_replaces_the_mean() -> None:
-    durations = tuple(float(second) for second in range(1, 17))
-    estimate = concurrency_estimate(Traffic(requests_per_second=2.0), 99.0, durations_s=durations)
-    assert estimate.active_requests.mean < 2.0 * 16.0
-
-
 def test_two_distributions_of_one_mean_demand_the_same_rate() -> None:
     narrow = Traffic(requests_per_second=2.0, output_tokens=TokenLengths(mean=200.0, p95=250.0))
     wide = Traffic(requests_per_second=2.0, output_tokens=TokenLengths(mean=200.0, p95=600.0))

@@ -8,9 +8,10 @@ import pytest
 from service.catalog.engines import behaviour, load_engines
 from service.catalog.quantizations import load_quantizations
 from service.domain.architecture import Architecture, CacheLayers, ParameterCounts
-from service.domain.deployment import Card, Deployment, EngineSettings, Layout
+from service.domain.deployment import Card, Deployment, EngineSettings, Layout, MemoryParts
+from service.domain.engine import EngineBehaviour
 from service.domain.kv_cache import group_plan, served_kv_format
-from service.domain.memory import kv_capacity, memory_parts
+from service.domain.memory import account, kv_capacity, parts_of
 from service.domain.units import GIB
 from service.domain.weights import precision, stage_layers
 
@@ -114,6 +115,10 @@ def deployment(
         precision=precision(architecture, FORMATS[weights], cache),
         settings=EngineSettings(block_size=16.0, **(settings | fields)),
     )
+
+
+def memory_parts(shape: Architecture, held: Deployment, rules: EngineBehaviour) -> MemoryParts:
+    return parts_of(account(shape, held, rules), shape, held, rules)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from service.domain.lengths import TokenLengths, lengths
 from service.domain.occupancy import number_quantiles, peakedness
-from service.domain.strata import STRATUM_WEIGHTS
 
 LEVELS = (0.5, 0.95, 0.99)
 
@@ -56,16 +54,7 @@ def test_wide_distributions_continue_where_exact_sums_end() -> None:
         assert (high - 1.30e6) / math.sqrt(1.30e6) == pytest.approx((low - 1.21e6) / math.sqrt(1.21e6), rel=1e-3)
 
 
-def test_peakedness_of_equal_and_of_spread_durations() -> None:
-    """E[min(S, S')] / E[S] is 1 for a constant and 1/2 for an exponential duration."""
-    exponential = []
-    edge = 1.0
-    for weight in STRATUM_WEIGHTS:
-        survivors = max(edge - weight, 1e-12)
-        # A stratum's mean of -ln(u) over (survivors, edge].
-        upper, lower = edge - edge * math.log(edge), survivors - survivors * math.log(survivors)
-        exponential.append((upper - lower) / weight)
-        edge = survivors
+def test_peakedness_of_equal_durations_is_that_of_the_arrivals() -> None:
     assert peakedness(4.0) == 4.0
-    assert peakedness(3.0, tuple(exponential)) == pytest.approx(2.0, abs=0.03)
-    assert peakedness(1.0, lengths(TokenLengths(mean=8000.0)).points) == 1.0
+    assert peakedness(1.0) == 1.0
+    assert peakedness(0.0) == 0.0

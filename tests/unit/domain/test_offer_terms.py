@@ -10,7 +10,6 @@ from service.domain.offer_terms import (
     DEFAULT_TERMS,
     OfferTerms,
     age_days,
-    default_priced,
     is_stale,
     provider_refusal,
     refusal,
@@ -48,8 +47,8 @@ def code(offer: Offer, terms: OfferTerms = DEFAULT_TERMS, provider: Provider = S
 
 
 def test_a_dated_whole_price_of_a_proven_provider_passes() -> None:
-    assert default_priced(GOOD, SELLER, TODAY) is None
-    assert default_priced(HOST, SELLER, TODAY) is None
+    assert refusal(GOOD, SELLER, DEFAULT_TERMS, TODAY) is None
+    assert refusal(HOST, SELLER, DEFAULT_TERMS, TODAY) is None
 
 
 @pytest.mark.parametrize(

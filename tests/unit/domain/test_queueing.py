@@ -1,21 +1,16 @@
-"""Waits and percentiles against closed forms and against simulated queues."""
+"""Waits against closed forms and against simulated queues."""
 
 import math
 
 import numpy as np
 import pytest
 
-from service.domain.lengths import TokenLengths, lengths
 from service.domain.queueing import (
     in_progress,
     many_server_wait,
-    percentile_of_sum,
     rate_of,
     single_server_wait,
 )
-from service.domain.strata import STRATUM_WEIGHTS
-
-CONSTANT = (5.0,) * 16
 
 
 def simulated_waits(gaps: np.ndarray, services: np.ndarray) -> np.ndarray:
@@ -59,7 +54,7 @@ def test_single_server_wait_is_near_a_simulated_queue(arrival_cv: float) -> None
     wait = single_server_wait(0.8, 1.0, math.exp(0.25), arrival_cv**2)
     assert wait.mean_s == pytest.approx(simulated.mean(), rel=0.15)
     assert wait.probability == pytest.approx((simulated > 0).mean(), abs=0.06)
-    p95 = percentile_of_sum((0.0,) * 16, wait.probability, wait.scale_s, 0.95)
+    p95 = wait.scale_s * math.log(wait.probability / 0.05)
     assert p95 == pytest.approx(np.quantile(simulated, 0.95), rel=0.15)
 
 
@@ -92,35 +87,3 @@ def test_no_traffic_never_waits() -> None:
     wait = single_server_wait(0.0, 1.0, 2.0)
     assert (wait.mean_s, wait.probability) == (0.0, 0.0)
     assert many_server_wait(0.0, 1.0, 8.0).mean_s == pytest.approx(0.0)
-
-
-def test_percentile_without_a_wait_is_that_of_the_points() -> None:
-    assert percentile_of_sum(CONSTANT, 0.0, 0.0, 0.95) == 5.0
-    points = lengths(TokenLengths(mean=1000.0)).points
-    assert percentile_of_sum(points, 0.0, 0.0, 0.95) == pytest.approx(points[12])
-    assert percentile_of_sum(points, 0.0, 0.0, 0.99) == pytest.approx(points[14])
-
-
-def test_percentile_of_a_constant_and_an_exponential_is_exact() -> None:
-    """P(W > t) = p exp(-t / scale), so the quantile is scale ln(p / (1 - q)) above the constant."""
-    assert percentile_of_sum(CONSTANT, 0.8, 2.0, 0.95) == pytest.approx(5.0 + 2.0 * math.log(0.8 / 0.05))
-    assert percentile_of_sum(CONSTANT, 0.04, 2.0, 0.95) == 5.0
-
-
-@pytest.mark.parametrize(("probability", "scale"), [(0.3, 100.0), (0.9, 500.0), (0.9, 5000.0), (0.001, 1e5)])
-@pytest.mark.parametrize("q", [0.5, 0.95, 0.99])
-def test_percentile_is_that_of_a_sample(probability: float, scale: float, q: float) -> None:
-    known = lengths(TokenLengths(mean=1000.0, max=8000.0))
-    rng = np.random.default_rng(5)
-    n = 400_000
-    sigma = math.sqrt(math.log(2.0))
-    body = np.minimum(known.p50 * np.exp(sigma * rng.standard_normal(n)), 8000.0)
-    sample = body + np.where(rng.random(n) < probability, rng.exponential(scale, n), 0.0)
-    assert percentile_of_sum(known.points, probability, scale, q) == pytest.approx(np.quantile(sample, q), rel=0.05)
-
-
-def test_an_array_of_candidates_takes_one_array() -> None:
-    rng = np.random.default_rng(1)
-    points = np.array(lengths(TokenLengths(mean=900.0)).points)[:, None] * rng.random(50)
-    assert points.shape == (len(STRATUM_WEIGHTS), 50)
-    assert np.shape(percentile_of_sum(points, rng.random(50), rng.random(50) * 100.0, 0.95)) == (50,)
