@@ -9,7 +9,7 @@ from service.api.deployments import Placed, read_deployment
 from service.api.resolve import Gathered, read_offer
 from service.api.wire import DeploymentPart, Id, ModelSpec, Parallelism
 from service.catalog.snapshot import Snapshot
-from service.domain.calibration import Profile, profile_for
+from service.domain.calibration import profile_of
 from service.domain.concurrency import ConcurrencyEstimate
 from service.domain.cost import CostProjection, CostProjectionRequest, Throughput
 from service.domain.derivation import Derived, Explained, below, derived
@@ -35,6 +35,7 @@ from service.domain.performance import PerformanceEstimate
 from service.domain.question import Ask
 from service.domain.recommend import Recommendations
 from service.domain.recommendation import Recommendation
+from service.domain.units import MS_PER_S
 from service.domain.vram_budget import VramBudget
 from service.domain.work import Work, work
 from service.domain.workload import Traffic
@@ -80,7 +81,7 @@ def explained_concurrency(
     """Of ``concurrency-estimates``; ``based_on``: the performance that told the duration, if one did."""
     steps = concurrency_derivation(traffic, duration_s, headroom, estimate)
     if based_on is not None and based_on.e2e_ms is not None:
-        lasts = {"e2e_ms": based_on.e2e_ms.mean, "ms_per_s": 1000.0}
+        lasts = {"e2e_ms": based_on.e2e_ms.mean, "ms_per_s": MS_PER_S}
         first = derived("/request_duration_s", "e2e_ms / ms_per_s", lasts, duration_s, "s", DEFINITION)
         steps = (first, *steps)
     return Explained(
@@ -163,13 +164,8 @@ def _costs(option: Recommendation) -> CostProjectionRequest:
     return CostProjectionRequest(**{**members, "throughput": Throughput(**members["throughput"])})
 
 
-def _profile(snapshot: Snapshot, placed: Placed) -> Profile:
-    subject, behaviour = placed.subject, placed.subject.behaviour
-    return profile_for(subject.accelerator, subject.weights, behaviour.engine, behaviour.version, snapshot.profiles)
-
-
 def _timed(snapshot: Snapshot, placed: Placed, asked: Work) -> Timed:
-    return timed(placed.subject, _profile(snapshot, placed), asked, placed.engine.speculative)
+    return timed(placed.subject, profile_of(placed.subject, snapshot.profiles), asked, placed.engine.speculative)
 
 
 def _price_source(snapshot: Snapshot, body: CostProjectionRequest) -> str:

@@ -27,7 +27,7 @@ from service.api.wire import (
 )
 from service.catalog.snapshot import Snapshot
 from service.domain.answer import Assumed
-from service.domain.calibration import profile_for
+from service.domain.calibration import profile_of
 from service.domain.concurrency import (
     ActiveRequests,
     ConcurrencyEstimate,
@@ -243,8 +243,8 @@ def _work(body: PerformanceRequest) -> Work:
 
 
 def _timed(snapshot: Snapshot, placed: Placed, asked: Work) -> PerformanceEstimate:
-    subject, behaviour = placed.subject, placed.subject.behaviour
-    profile = profile_for(subject.accelerator, subject.weights, behaviour.engine, behaviour.version, snapshot.profiles)
+    subject = placed.subject
+    profile = profile_of(subject, snapshot.profiles)
     return performance(subject, weigh(subject), profile, asked, placed.engine.speculative, placed.assumptions)
 
 

@@ -15,6 +15,7 @@ from service.domain.accelerator import Accelerator, LinkKind
 from service.domain.answer import Basis
 from service.domain.numeric import Number
 from service.domain.quantization import Quantization, computes_natively
+from service.domain.subject import Subject
 
 KernelKind = Literal["16bit", "fp8", "int8", "fp4", "w8a16", "w4a16", "gguf16", "gguf8", "gguf4"]
 """How matrix products run: in the weights' own arithmetic, weight-only 8 or 4 bit, or llama.cpp's kernels."""
@@ -219,6 +220,12 @@ def profile_for(
         throughput_spread=spread.throughput,
         calibrated=1.0 if calibrated else 0.0,
     )
+
+
+def profile_of(subject: Subject, profiles: Profiles) -> Profile:
+    """Profile of one deployment."""
+    behaviour = subject.behaviour
+    return profile_for(subject.accelerator, subject.weights, behaviour.engine, behaviour.version, profiles)
 
 
 def stacked(profiles: Sequence[Profile]) -> Profile:

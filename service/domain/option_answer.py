@@ -8,7 +8,7 @@ import numpy as np
 
 from service.domain.answer import Assumed
 from service.domain.assembly import assemble
-from service.domain.calibration import profile_for
+from service.domain.calibration import profile_of
 from service.domain.columns import at
 from service.domain.cost import CostProjectionRequest, Throughput
 from service.domain.cost_projection import cost_projection
@@ -116,8 +116,8 @@ def _performance(
     searched: Searched, subject: Subject, traffic: Traffic, assumed: tuple[Assumed, ...]
 ) -> PerformanceEstimate:
     """What `performance-estimates` answers for one replica's share of the traffic."""
-    question, behaviour = searched.ask.question, subject.behaviour
-    profile = profile_for(subject.accelerator, subject.weights, behaviour.engine, behaviour.version, searched.profiles)
+    question = searched.ask.question
+    profile = profile_of(subject, searched.profiles)
     asked = work(traffic, question.work.targets, question.work.application, question.work.kind)
     assumptions = (*traffic_assumptions(traffic), *assumed)
     return performance(subject, weigh(subject), profile, asked, question.engine.speculative, assumptions)
