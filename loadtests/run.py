@@ -20,7 +20,8 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from loadtests.budgets import judge, table
-from loadtests.measures import FULL, QUICK, measure
+from loadtests.measures import FULL, QUICK, RefusedError, measure
+from loadtests.worker import ServerError
 
 
 def _facts(result: dict[str, Any]) -> str:
@@ -52,7 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a few requests: shows that it works, judges nothing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole result")
     options = parser.parse_args(arguments)
-    result = uvloop.run(measure(QUICK if options.quick else FULL))
+    try:
+        result = uvloop.run(measure(QUICK if options.quick else FULL))
+    except (RefusedError, ServerError, OSError) as error:
+        sys.stderr.write(f"the run was given up: {error}\n")
+        return 1
     judged = judge(result)
     result["budgets"] = [row._asdict() for row in judged]
     if options.json:
