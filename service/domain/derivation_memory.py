@@ -3,7 +3,7 @@
 from service.domain.derivation import Derived, derived
 from service.domain.derivation_cache import cache_steps
 from service.domain.derivation_weights import weight_steps
-from service.domain.engine import MemoryRule
+from service.domain.engine import FRACTION_FIELDS, MemoryRule
 from service.domain.kv_pool import context_parts
 from service.domain.numeric import Number, as_float
 from service.domain.subject import Subject
@@ -18,12 +18,6 @@ SOURCES: dict[MemoryRule, str] = {
     "fraction_of_free": "TensorRT-LLM KvCacheConfig.free_gpu_memory_fraction",
     "whole_context": "llama.cpp src/llama-kv-cache",
 }
-FRACTIONS: dict[MemoryRule, str] = {
-    "utilization_of_total": "gpu_memory_utilization",
-    "static_fraction": "mem_fraction_static",
-    "fraction_of_free": "free_gpu_memory_fraction",
-}
-"""What each engine calls its share of the memory."""
 
 
 def memory_derivation(subject: Subject, budget: VramBudget, asked: Asked | None = None) -> tuple[Derived, ...]:
@@ -51,7 +45,7 @@ def _budget_step(subject: Subject, outcome: Outcome, budget: VramBudget) -> Deri
     rule, parts = subject.behaviour.memory_rule, outcome.parts
     inputs: dict[str, Number] = {"total_bytes": parts.total}
     if rule != "whole_context":
-        inputs[FRACTIONS[rule]] = subject.deployment.settings.memory_fraction
+        inputs[FRACTION_FIELDS[rule]] = subject.deployment.settings.memory_fraction
     if rule != "utilization_of_total":
         inputs["context_bytes"] = subject.behaviour.context_gib * GIB
     if rule == "utilization_of_total":

@@ -19,6 +19,13 @@ static_fraction: weights and pool together take fraction x memory free before lo
 fraction_of_free: the pool takes a fraction of what is left after weights and activations (TensorRT-LLM).
 whole_context: the pool is the whole context, whatever is left (llama.cpp)."""
 
+FRACTION_FIELDS: dict[MemoryRule, str] = {
+    "utilization_of_total": "gpu_memory_utilization",
+    "static_fraction": "mem_fraction_static",
+    "fraction_of_free": "free_gpu_memory_fraction",
+}
+"""What engines call their share of the memory, by the rule that reads it."""
+
 PrintRule = Literal["blocks_by_groups", "concurrency_times_length"]
 """How a hybrid model's printed token count comes about: blocks // groups x smallest block, or concurrency x length."""
 

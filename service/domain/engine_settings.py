@@ -4,7 +4,7 @@ from service.domain.accelerator import Accelerator
 from service.domain.answer import Assumed
 from service.domain.architecture import Architecture
 from service.domain.deployment import EngineSettings, Layout
-from service.domain.engine import EngineBehaviour, EngineRequest, Lora
+from service.domain.engine import FRACTION_FIELDS, EngineBehaviour, EngineRequest, Lora
 from service.domain.message import Message
 from service.domain.numeric import as_float
 from service.domain.units import GIB, MIB
@@ -74,7 +74,7 @@ def resolve_settings(  # noqa: C901, PLR0913 - one field a line; the six things 
 
     fraction = _fraction(request, behaviour)
     if fraction is None:
-        name = _FRACTION_FIELDS.get(behaviour.memory_rule)
+        name = FRACTION_FIELDS.get(behaviour.memory_rule)
         fraction = _default_fraction(behaviour, accelerator, layout, batched, seqs)
         if name is not None:
             default(name, fraction, "default_memory_fraction")
@@ -124,23 +124,16 @@ def takes_large_batch(accelerator: Accelerator, behaviour: EngineBehaviour) -> b
     return large and not any(part in accelerator.id for part in behaviour.small_batch_cards)
 
 
-_FRACTION_FIELDS = {
-    "utilization_of_total": "gpu_memory_utilization",
-    "static_fraction": "mem_fraction_static",
-    "fraction_of_free": "free_gpu_memory_fraction",
-}
-
-
 def _first(own: float | None, other: float | None) -> float | None:
     given = own if own is not None else other
     return None if given is None else float(given)
 
 
 def _fraction(request: EngineRequest, behaviour: EngineBehaviour) -> float | None:
-    own = _FRACTION_FIELDS.get(behaviour.memory_rule)
+    own = FRACTION_FIELDS.get(behaviour.memory_rule)
     if own is None:
         return None
-    names = (own, *(name for name in _FRACTION_FIELDS.values() if name != own))
+    names = (own, *(name for name in FRACTION_FIELDS.values() if name != own))
     return next((float(value) for name in names if (value := getattr(request, name)) is not None), None)
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from service.domain.accelerator import Accelerator
 from service.domain.deployment import Deployment, EngineSettings
+from service.domain.engine import FRACTION_FIELDS
 from service.domain.message import Message
 from service.domain.numeric import as_float
 from service.domain.quantization import Quantization, runs_on
@@ -19,12 +20,6 @@ SEQUENCE_STEPS = (256, 128, 64, 32, 16)
 BATCH_STEPS = (2048, 1024, 512)
 FRACTION_STEPS = (0.92, 0.95)
 TENSOR_STEPS = (2, 4, 8, 16)
-
-FRACTION_FIELDS = {
-    "utilization_of_total": "gpu_memory_utilization",
-    "static_fraction": "mem_fraction_static",
-    "fraction_of_free": "free_gpu_memory_fraction",
-}
 
 Patch = dict[str, "str | int | float | bool | dict[str, str | int | float | bool]"]
 
