@@ -25,6 +25,7 @@ from service.domain.message import Message
 from service.domain.offer import Offer, Provider, Tenancy, Term
 from service.domain.offer_terms import age_days, is_stale
 from service.domain.quantization import Quantization
+from service.domain.units import GIB
 
 Words = Annotated[str, Meta(max_length=200, description="Part of the id or name; letter case does not matter.")]
 
@@ -156,7 +157,7 @@ def get_model(call: Call[Snapshot], id: str, query: SizingQuery) -> ModelDetail:
 @operation("GET", "/v1/gpus", tag="catalogs")
 def list_gpus(call: Call[Snapshot], query: GpuQuery) -> Page[Accelerator]:
     """Accelerators of the catalog, in the order of their ids."""
-    least = (query.min_memory_gib or 0.0) * 2**30
+    least = (query.min_memory_gib or 0.0) * GIB
     found = [
         card
         for card in call.snapshot.fleet.accelerators
@@ -242,17 +243,11 @@ def get_provider(call: Call[Snapshot], id: str, query: SizingQuery) -> ProviderD
     return extended(ProviderDetail, known[found], provenance=provenance(call.snapshot, call.today))
 
 
-def _price_per_gpu(offer: Offer) -> float | None:
-    """Dollars per hour of one whole accelerator; of a share of one, what the whole would cost."""
-    price = offer.price_usd_per_hour
-    return None if price is None else price / (offer.gpus * offer.gpu_fraction)
-
-
 def _offer(offer: Offer, snapshot: Snapshot, today: datetime.date) -> OfferEntry:
     return extended(
         OfferEntry,
         offer,
-        price_usd_per_gpu_hour=_price_per_gpu(offer),
+        price_usd_per_gpu_hour=offer.usd_per_gpu_hour,
         age_days=age_days(offer, today),
         stale=is_stale(offer, snapshot.providers[offer.provider], today),
     )
@@ -279,7 +274,7 @@ def list_offers(call: Call[Snapshot], query: OfferQuery) -> Page[OfferEntry]:
         and _is(query.term, offer.term)
         and _is(query.tenancy, offer.tenancy)
         and _is(query.country, offer.country)
-        and (most is None or ((price := _price_per_gpu(offer)) is not None and price <= most))
+        and (most is None or ((price := offer.usd_per_gpu_hour) is not None and price <= most))
     ]
     cut = page(found, query, call)
     shown = [_offer(offer, snapshot, call.today) for offer in cut.items]

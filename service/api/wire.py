@@ -18,6 +18,7 @@ from service.domain.member_rules import Rule, at_least_one, exactly_one, given
 from service.domain.offer import Tenancy, Term
 from service.domain.quantization import Arithmetic
 from service.domain.recommendation import Objective
+from service.domain.units import HOURS_PER_MONTH
 from service.domain.work import Run
 from service.domain.workload import Application, Kind, SizedTraffic, Targets, TrafficShape
 
@@ -178,13 +179,13 @@ class Environment(Part, frozen=True, kw_only=True):
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     replicas: Annotated[int, Meta(ge=0, le=10_000)] = 1
-    hours_per_month: Annotated[float, Meta(ge=0, le=744)] = 730.0
+    hours_per_month: Annotated[float, Meta(ge=0, le=744)] = HOURS_PER_MONTH
 
 
 class OperationPart(Part, frozen=True, kw_only=True):
     """How long the deployment runs, and beside which others."""
 
-    hours_per_month: Annotated[float, Meta(ge=1, le=744)] = 730.0
+    hours_per_month: Annotated[float, Meta(ge=1, le=744)] = HOURS_PER_MONTH
     horizon_months: Annotated[float, Meta(ge=1, le=240)] = 12.0
     environments: Annotated[tuple[Environment, ...], Meta(max_length=20)] = ()
 

@@ -110,6 +110,12 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     earlier_prices: tuple[EarlierPrice, ...] = ()
     """Dated prices of the same offer that a newer one replaced, newest first."""
 
+    @property
+    def usd_per_gpu_hour(self) -> float | None:
+        """Dollars per hour of one whole accelerator (of a share of one, what the whole would cost); None: no price."""
+        price = self.price_usd_per_hour
+        return None if price is None else price / (self.gpus * self.gpu_fraction)
+
 
 PROVIDER_ATTRIBUTES = (
     "management_duties",

@@ -148,7 +148,6 @@ def parallelism_of(layout: Layout) -> ParallelismChoice:
 
 def offer_view(offer: Offer, provider: Provider, evaluated_on: date) -> OfferView:
     """An offer with the age of its price."""
-    price = offer.price_usd_per_hour or 0.0
     return OfferView(
         id=offer.id,
         provider=offer.provider,
@@ -159,8 +158,8 @@ def offer_view(offer: Offer, provider: Provider, evaluated_on: date) -> OfferVie
         term=offer.term,
         min_term_months=offer.min_term_months,
         gpus=offer.gpus,
-        price_usd_per_hour=price,
-        price_usd_per_gpu_hour=price / offer.gpus,
+        price_usd_per_hour=offer.price_usd_per_hour or 0.0,
+        price_usd_per_gpu_hour=offer.usd_per_gpu_hour or 0.0,
         setup_fee_usd=offer.setup_fee_usd,
         as_of=offer.as_of,
         age_days=age_days(offer, evaluated_on),
