@@ -7,7 +7,7 @@ buffers, used for the small messages of decode) and ring (2 (n - 1) / n of b ove
 import msgspec
 
 from service.domain.calibration import Profile
-from service.domain.deployment import Card, Layout
+from service.domain.deployment import ACTIVATION_BYTES, Card, Layout
 from service.domain.numeric import Number, choose, greater, lesser
 
 RING_LATENCIES = 4.0
@@ -18,9 +18,6 @@ UNSTATED_LINK_BYTES_PER_S = 12e9
 """Where a catalog states no link, ranks talk through the host: PCIe 3.0 x16 as NCCL reaches it."""
 
 _TWO, _FOUR = 2.0, 4.0
-
-ACTIVATION_BYTES = 2.0
-"""Hidden states travel in 16 bits."""
 
 
 class AllReduce(msgspec.Struct, frozen=True):

@@ -9,6 +9,15 @@ import msgspec
 from service.domain.architecture import TensorClass
 from service.domain.numeric import Number
 
+ACTIVATION_BYTES = 2.0
+"""Activations are 16-bit, in memory and on the way between ranks."""
+
+WIDE_BYTES = 1.9
+"""A tensor of at least this many bytes per parameter is not quantized."""
+
+FINITE_PEAK_FLOPS_PER_S = 1e9
+"""A card without any known peak is no candidate (``arithmetic_tflops`` gives 0); this keeps its arithmetic finite."""
+
 
 class Layout(msgspec.Struct, frozen=True):
     """How the model is spread over accelerators."""

@@ -6,8 +6,8 @@ import msgspec
 
 from service.domain.architecture import Architecture
 from service.domain.calibration import Profile
-from service.domain.collectives import ACTIVATION_BYTES, link_bytes_per_s, link_latency_s, link_share
-from service.domain.deployment import Deployment
+from service.domain.collectives import link_bytes_per_s, link_latency_s, link_share
+from service.domain.deployment import ACTIVATION_BYTES, FINITE_PEAK_FLOPS_PER_S, WIDE_BYTES, Deployment
 from service.domain.numeric import Number, choose, exp, greater, sqrt
 
 TILE_ROWS = 16.0
@@ -18,8 +18,6 @@ IMBALANCE = 1.15
 
 DISPATCH_BYTES = 1.0
 """Rows go to their experts in 8 bits where the model does (DeepEP) and come back in 16."""
-
-_WIDE_BYTES = 1.9
 
 
 class ExpertWork(msgspec.Struct, frozen=True):
@@ -57,10 +55,10 @@ def expert_work(  # noqa: PLR0913 - what a layer of experts is made of
     size = deployment.precision.weight_bytes["routed_experts"]
     experts = float(max(architecture.experts, 1))
     chosen = min(max(architecture.experts_per_token / experts, 1e-9), 1.0 - 1e-9)
-    wide = size > _WIDE_BYTES
+    wide = size > WIDE_BYTES
     read_share = choose(wide, profile.wide_weight_read_share, profile.weight_read_share)
     peak_share = choose(wide, profile.wide_matmul_peak_share, profile.matmul_peak_share)
-    peak = greater(choose(wide, card.flops_per_s, card.weight_flops_per_s), 1e9)
+    peak = greater(choose(wide, card.flops_per_s, card.weight_flops_per_s), FINITE_PEAK_FLOPS_PER_S)
     spread = choose(layout.expert > 0.0, 1.0, 0.0)
     uneven = 1.0 + spread * (IMBALANCE - 1.0) * choose(layout.tensor * layout.data > 1.0, 1.0, 0.0)
     shared = choose(spread > 0.0, layout.data, layout.data if span_data else 1.0)

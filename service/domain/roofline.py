@@ -13,20 +13,11 @@ import msgspec
 from service.domain.architecture import Architecture, TensorClass
 from service.domain.attention_work import cache_read_bytes, decode_flops, mean_prefill_flops
 from service.domain.calibration import Profile
-from service.domain.collectives import (
-    ACTIVATION_BYTES,
-    AllReduce,
-    all_reduce,
-    all_reduce_s,
-    hop_s_per_row,
-)
-from service.domain.deployment import Deployment
+from service.domain.collectives import AllReduce, all_reduce, all_reduce_s, hop_s_per_row
+from service.domain.deployment import ACTIVATION_BYTES, FINITE_PEAK_FLOPS_PER_S, WIDE_BYTES, Deployment
 from service.domain.expert_work import ExpertWork, expert_s, expert_work
 from service.domain.numeric import Flag, Number, ceil, choose, greater, sqrt
 from service.domain.request_shape import RequestShape
-
-UNSHARED_PEAK_FLOPS_PER_S = 1e9
-"""A card without any known peak is no candidate (``arithmetic_tflops`` gives 0); this keeps its arithmetic finite."""
 
 _DENSE: tuple[TensorClass, ...] = (
     "attention",
@@ -37,8 +28,6 @@ _DENSE: tuple[TensorClass, ...] = (
     "state_mixer",
     "norms",
 )
-_WIDE_BYTES = 1.9
-"""A tensor of at least this many bytes per parameter is not quantized."""
 
 
 class StepCosts(msgspec.Struct, frozen=True):
@@ -99,15 +88,15 @@ def step_costs(  # noqa: PLR0913 - everything that a step is made of
     stage = ceil(architecture.layers / layout.pipeline) / architecture.layers
     weight_rate = card.bandwidth_bytes_per_s * profile.weight_read_share
     wide_rate = card.bandwidth_bytes_per_s * profile.wide_weight_read_share
-    peak = greater(card.weight_flops_per_s, UNSHARED_PEAK_FLOPS_PER_S) * profile.matmul_peak_share
-    wide_peak = greater(card.flops_per_s, UNSHARED_PEAK_FLOPS_PER_S) * profile.wide_matmul_peak_share
+    peak = greater(card.weight_flops_per_s, FINITE_PEAK_FLOPS_PER_S) * profile.matmul_peak_share
+    wide_peak = greater(card.flops_per_s, FINITE_PEAK_FLOPS_PER_S) * profile.wide_matmul_peak_share
     sizes = deployment.precision.weight_bytes
 
     read_s: Number = 0.0
     row_s: Number = 0.0
     for name in _DENSE:
         held = weight_bytes.get(name, 0.0)
-        wide = sizes[name] > _WIDE_BYTES
+        wide = sizes[name] > WIDE_BYTES
         read_s = read_s + held / choose(wide, wide_rate, weight_rate)
         row_s = row_s + 2.0 * held / sizes[name] / choose(wide, wide_peak, peak)
     head_name: TensorClass = "lm_head" if architecture.parameters.lm_head else "embedding"
@@ -115,7 +104,7 @@ def step_costs(  # noqa: PLR0913 - everything that a step is made of
     read_s = read_s + head / wide_rate
     head_row_s = 2.0 * head / sizes[head_name] / wide_peak
 
-    attention_peak = greater(card.flops_per_s, UNSHARED_PEAK_FLOPS_PER_S) * profile.attention_peak_share
+    attention_peak = greater(card.flops_per_s, FINITE_PEAK_FLOPS_PER_S) * profile.attention_peak_share
     attention_s_per_flop = stage / (layout.tensor * attention_peak)
     running = 1.0 if shape.rows_per_step > 0.0 else 0.0
     kv_rate = card.bandwidth_bytes_per_s * profile.kv_read_share
