@@ -16,6 +16,7 @@ from service.domain.deployment import Deployment
 from service.domain.engine import EngineBehaviour
 from service.domain.numeric import Number, choose, greater, lesser
 from service.domain.units import GIB
+from service.domain.weights import expert_slices
 
 ACTIVATION_BYTES = 2.0
 """Activations are 16-bit."""
@@ -32,6 +33,12 @@ ENCODER_WIDTH = 1280
 LARGEST_LATENT_BLOCK_FACTOR = 8.0
 """vLLM sizes the latent-attention workspace for eight contexts of max_model_len, up to a limit in tokens
 (MLACommonMetadataBuilder.determine_chunked_prefill_workspace_size)."""
+
+
+EXPERT_CHUNK_TOKENS = 32_768.0
+"""Fused expert kernels take no more tokens at once (VLLM_FUSED_MOE_CHUNK_SIZE, vLLM pull request 7995; later releases
+halve it, so this is the cautious figure). Taken for the other engines too. It bounds the tokens of other ranks only: of a
+rank's own, some kernels take all at once (Kimi-Linear with 64,000 tokens, vLLM issue 28228)."""
 
 
 class MlpWidths(msgspec.Struct, frozen=True):
@@ -83,8 +90,10 @@ def profiled_peak(architecture: Architecture, deployment: Deployment, behaviour:
     sampler = logits * behaviour.sampler_bytes_per_logit + hidden * behaviour.hidden_copies + base
     copies = behaviour.mlp_copies - (3.0 - widths.matrices)
     mlp = (row * copies * max(widths.dense, widths.shared)) / tensor
-    experts = _expert_workspace(architecture, deployment, separate=behaviour.separate_expert_caches)
-    forward = mlp + hidden * behaviour.forward_hidden_copies + base
+    experts = _expert_workspace(architecture, deployment, behaviour)
+    others = _token_ranks(deployment, behaviour) - 1.0
+    gathered = hidden * (others if architecture.experts else 0.0)
+    forward = mlp + gathered + hidden * behaviour.forward_hidden_copies + base
     resident = _latent_workspace(architecture, deployment, behaviour)
     if behaviour.expert_workspace:
         resident = resident + experts
@@ -99,19 +108,29 @@ def profiled_peak(architecture: Architecture, deployment: Deployment, behaviour:
     return ActivationPeak(sampler=sampler, forward=forward, resident=resident, hand_over=hidden * staged)
 
 
-def _expert_workspace(architecture: Architecture, deployment: Deployment, *, separate: bool) -> Number:
+def _token_ranks(deployment: Deployment, behaviour: EngineBehaviour) -> Number:
+    """Data ranks whose tokens reach the experts of one rank: all that share experts.
+
+    The default exchange of vLLM gathers the hidden states of every data rank before the expert layer
+    (``allgather_reducescatter``, ``naive`` before it), with expert parallelism or with experts cut over data ranks.
+    """
+    data = deployment.layout.data
+    return data if behaviour.experts_span_data else choose(deployment.layout.expert > 0.0, data, 1.0)
+
+
+def _expert_workspace(architecture: Architecture, deployment: Deployment, behaviour: EngineBehaviour) -> Number:
     """Buffers of the fused expert kernels: tokens x experts per token x (max(I, H) + max(2 I, H)) x 2 bytes.
 
-    vLLM fused_moe ``workspace_shapes``; I is the expert width on the rank, H the hidden size. Expert parallelism keeps
-    experts whole and sees the tokens of all data ranks. ``separate``: three caches of 2 I, I and H instead
-    (``fused_experts_impl`` before the first and the last shared one).
+    vLLM fused_moe ``workspace_shapes``; I is the expert width on the rank (``expert_slices``), H the hidden size. Tokens
+    are those of all data ranks that share the experts, up to one chunk. ``separate_expert_caches``: three caches of 2 I,
+    I and H instead (``fused_experts_impl`` before the first and the last shared one).
     """
-    layout = deployment.layout
     hidden = float(architecture.hidden_size)
-    width = choose(
-        layout.expert > 0.0, architecture.moe_intermediate_size, architecture.moe_intermediate_size / layout.tensor
-    )
-    rows = deployment.settings.max_num_batched_tokens * architecture.experts_per_token
+    width = architecture.moe_intermediate_size / expert_slices(deployment.layout, span_data=behaviour.experts_span_data)
+    own = deployment.settings.max_num_batched_tokens
+    tokens = greater(own, lesser(own * _token_ranks(deployment, behaviour), EXPERT_CHUNK_TOKENS))
+    rows = tokens * architecture.experts_per_token
+    separate = behaviour.separate_expert_caches
     each = 3.0 * width + hidden if separate else greater(width, hidden) + greater(2.0 * width, hidden)
     return rows * each * ACTIVATION_BYTES * (1.0 - deployment.precision.mxfp4_experts)
 

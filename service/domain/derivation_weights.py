@@ -9,6 +9,7 @@ from service.domain.weights import (
     ABSORBED_BYTES,
     absorbed_elements,
     expert_padding,
+    expert_slices,
     kv_projection_parameters,
     padded_vocabulary,
     rotary_table_elements,
@@ -118,7 +119,8 @@ def _experts_step(subject: Subject) -> Step:
         inputs |= {"tensor": layout.tensor, "data": layout.data}
     else:
         expression, inputs = "parameters * bytes_per_parameter / tensor", {**inputs, "tensor": layout.tensor}
-    padding = expert_padding(architecture, layout, deployment.precision, deployment.settings.expert_width_multiple)
+    slices = expert_slices(layout, span_data=subject.behaviour.experts_span_data)
+    padding = expert_padding(architecture, slices, deployment.precision, deployment.settings.expert_width_multiple)
     if as_float(padding) != 1.0:
         expression, inputs = f"{expression} * kernel_padding", {**inputs, "kernel_padding": padding}
     return expression, inputs

@@ -98,7 +98,8 @@ def refused(subject: Subject) -> _Short | None:
     )
     if refusal is not None:
         return refusal.reason_code, refusal.reason
-    fault = layout_fault(subject.architecture, subject.deployment.layout)
+    span_data = subject.behaviour.experts_span_data
+    fault = layout_fault(subject.architecture, subject.deployment.layout, span_data=span_data)
     return None if fault is None else ("layout_illegal", fault)
 
 

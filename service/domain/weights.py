@@ -198,8 +198,8 @@ def stage_weights(  # noqa: PLR0913 - a layout, formats, and what engines do dif
     padding = padded_vocabulary(architecture) / architecture.vocab_size
     experts = max(architecture.experts, 1)
     ranks = tensor * layout.data
-    sliced = ranks if experts_span_data else tensor
-    expert_share = choose(layout.expert > 0.0, ceil(experts / ranks) / experts, 1.0 / sliced)
+    slices = expert_slices(layout, span_data=experts_span_data)
+    expert_share = choose(layout.expert > 0.0, ceil(experts / ranks) / experts, 1.0 / slices)
 
     embedding = counts.embedding * padding * size["embedding"] / tensor
     head = counts.lm_head * padding * size["lm_head"] / tensor
@@ -220,7 +220,7 @@ def stage_weights(  # noqa: PLR0913 - a layout, formats, and what engines do dif
         "routed_experts": counts.routed_experts
         * size["routed_experts"]
         * expert_share
-        * expert_padding(architecture, layout, precision, expert_width_multiple),
+        * expert_padding(architecture, slices, precision, expert_width_multiple),
         "shared_experts": counts.shared_experts * size["shared_experts"] / tensor,
         "router": counts.router * size["router"],
         "state_mixer": counts.state_mixer * size["state_mixer"] / tensor,
@@ -243,10 +243,20 @@ def stage_weights(  # noqa: PLR0913 - a layout, formats, and what engines do dif
     )
 
 
-def expert_padding(architecture: Architecture, layout: Layout, precision: Precision, width_multiple: Number) -> Number:
-    """Growth of expert matrices by the padding of MXFP4 kernels; 1 for other formats."""
+def expert_slices(layout: Layout, *, span_data: bool) -> Number:
+    """Ranks that the width of each routed expert is cut over; 1 under expert parallelism, which keeps experts whole.
+
+    ``span_data``: data ranks cut them too (``EngineBehaviour.experts_span_data``; vLLM flattens tensor and data ranks,
+    fused_moe/config.py ``FusedMoEParallelConfig.make``).
+    """
+    cut = layout.tensor * layout.data if span_data else layout.tensor
+    return choose(layout.expert > 0.0, 1.0, cut)
+
+
+def expert_padding(architecture: Architecture, slices: Number, precision: Precision, width_multiple: Number) -> Number:
+    """Growth of expert matrices by the padding of MXFP4 kernels; 1 for other formats. ``slices``: ``expert_slices``."""
     hidden, width = architecture.hidden_size, max(architecture.moe_intermediate_size, 1)
-    on_rank = choose(layout.expert > 0.0, float(width), width / layout.tensor)
+    on_rank = width / slices
     padded_width = ceil(on_rank / width_multiple) * width_multiple
     padded_hidden = -(-hidden // MXFP4_HIDDEN_MULTIPLE) * MXFP4_HIDDEN_MULTIPLE
     return choose(precision.mxfp4_experts > 0.0, (padded_hidden / hidden) * (padded_width / on_rank), 1.0)
