@@ -46,6 +46,18 @@ class Serving(msgspec.Struct, frozen=True):
     """Squared coefficient of variation of the gaps between arrivals."""
     open_loop: bool = True
     """Requests come whatever the service does, and may wait for a place in the batch."""
+    decoding_share: Number = 1.0
+    """Share of its stay that a lone request decodes; the rest it computes its prompt."""
+
+    def others(self, batch: Number) -> Number:
+        """Share of all prompts that land in a running request's steps: in a closed loop not its own, (n - 1) / n.
+
+        The number of clients is estimated from the running batch and the share of their stay that they run.
+        """
+        if self.open_loop:
+            return 1.0
+        clients = greater(batch / self.decoding_share, 1.0)
+        return (clients - 1.0) / clients
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -76,10 +88,11 @@ def _steps(serving: Serving, batch: Number, *, chunked: bool) -> Step:
     costs, shape = serving.costs, serving.shape
     running = batch / costs.stages
     decode_rows = running * shape.rows_per_step
-    arriving = running * (shape.computed_input / shape.steps)
+    others = serving.others(batch)
+    arriving = running * (shape.computed_input / shape.steps) * others
     sequences_s = costs.fixed_s + costs.sequence_s * running
     decode_s = sequences_s + rows_s(costs, decode_rows)
-    attention_s = costs.prefill_attention_s * (running / shape.steps)
+    attention_s = costs.prefill_attention_s * (running / shape.steps) * others
     if chunked:
         room = greater(costs.budget_tokens - decode_rows, 1.0)
         tokens = greater(lesser(shape.computed_input, room), arriving)

@@ -31,6 +31,11 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     arrival_cv2: float
     """Squared coefficient of variation of the gaps between arrivals; 0 for a batch, which is fed evenly."""
 
+    @property
+    def amount(self) -> float:
+        """What replicas share: calls in progress of a closed loop, else calls per second."""
+        return float((self.requests_per_second if self.concurrency is None else self.concurrency) or 0.0)
+
 
 def demand(traffic: Traffic, llm_calls_per_request: float = 1.0, pointer: str = "/traffic") -> Demand:
     """Normal form of ``traffic``; ``pointer`` is its place in the body.
@@ -50,6 +55,20 @@ def demand(traffic: Traffic, llm_calls_per_request: float = 1.0, pointer: str = 
         return Demand(loop="batch", requests_per_second=rate, concurrency=None, arrival_cv2=0.0)
     cv = 1.0 if traffic.arrivals is None else traffic.arrivals.cv
     return Demand(loop="open", requests_per_second=rate, concurrency=None, arrival_cv2=cv * cv)
+
+
+def stated_load(traffic: Traffic) -> tuple[str, float]:
+    """Where in a body the load stands, and the number that the caller gave; ``traffic`` must have passed the check."""
+    if traffic.requests_per_second is not None:
+        return "/traffic/requests_per_second", traffic.requests_per_second
+    if traffic.concurrent_requests is not None:
+        return "/traffic/concurrent_requests", traffic.concurrent_requests
+    if traffic.batch is not None:
+        return "/traffic/batch/requests", traffic.batch.requests
+    users = traffic.users
+    if users is not None and users.active_at_peak is not None:
+        return "/traffic/users/active_at_peak", users.active_at_peak
+    return "/traffic/users/registered", (users.registered if users is not None else None) or 0.0
 
 
 def check_traffic(traffic: Traffic, pointer: str = "/traffic") -> None:

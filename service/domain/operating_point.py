@@ -6,6 +6,7 @@ import msgspec
 
 from service.domain.batching import HALVINGS, Serving, batch_for_rate, rate_at
 from service.domain.calibration import Profile
+from service.domain.demand import Demand
 from service.domain.latency import Delays, Load, delays, load_at, no_wait
 from service.domain.numeric import Flag, Number, choose, greater, lesser
 from service.domain.slo import Bound, UserTime, bounded_s, most_under
@@ -31,6 +32,10 @@ class Most(msgspec.Struct, frozen=True):
     """Requests per second."""
     clients: Number
     """Requests in progress (Little's law over the whole stay)."""
+
+    def of(self, demand: Demand) -> Number:
+        """The most in the unit of ``demand.amount``."""
+        return self.rate if demand.concurrency is None else self.clients
 
 
 def at_rate(serving: Serving, rate: Number) -> OperatingPoint:

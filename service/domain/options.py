@@ -32,6 +32,13 @@ class Options(msgspec.Struct, frozen=True, eq=False):
     idle_gpus: FloatArray
     monthly_usd: FloatArray
     """Of production and the other environments."""
+    rent_usd: FloatArray
+    """The part of it that is price x hours."""
+
+    def price_for(self, option: int, price_usd_per_hour: float, monthly_usd: float) -> float:
+        """Price per hour at which an option would cost ``monthly_usd``, all else being equal; may be negative."""
+        excess = float(self.monthly_usd[option]) - monthly_usd
+        return price_usd_per_hour * (1.0 - excess / float(self.rent_usd[option]))
 
 
 def weight_gb(architecture: Architecture, choice: WeightChoice) -> float:
@@ -58,11 +65,13 @@ def options(ask: Ask, found: Found, market: Market, open_offers: OpenOffers) -> 
     sold, price = market.gpus[offer], market.price_usd_per_hour[offer]
     packed = pack(np.asarray(found.replicas.total)[survivor], gpus, sold)
     instances, idle = np.asarray(packed.instances), np.asarray(packed.idle_gpus)
-    monthly = _monthly_usd(ask, found, market, survivor, offer, instances)
+    rent = monthly_compute_usd(price, instances, billed_hours(ask.hours_per_month, market.by_month[offer]))
+    monthly = _monthly_usd(ask, found, market, survivor, offer, instances, rent)
     for environment in ask.environments:
         beside = np.asarray(pack(environment.replicas, gpus, sold).instances)
         hours = billed_hours(environment.hours_per_month, market.by_month[offer])
-        monthly = monthly + monthly_compute_usd(price, beside, hours)
+        let = monthly_compute_usd(price, beside, hours)
+        rent, monthly = rent + let, monthly + let
 
     paid = instances * sold
     most_gpus, most_usd = np.full(paid.shape, ask.question.max_gpus), np.full(paid.shape, ask.max_monthly_usd)
@@ -78,6 +87,7 @@ def options(ask: Ask, found: Found, market: Market, open_offers: OpenOffers) -> 
         instances=instances[kept],
         idle_gpus=idle[kept],
         monthly_usd=monthly[kept],
+        rent_usd=np.asarray(rent)[kept],
     )
 
 
@@ -116,14 +126,18 @@ def _pairs(found: Found, open_offers: OpenOffers) -> tuple[IntArray, IntArray]:
 
 
 def _monthly_usd(  # noqa: PLR0913 - one column each
-    ask: Ask, found: Found, market: Market, survivor: IntArray, offer: IntArray, instances: FloatArray
+    ask: Ask,
+    found: Found,
+    market: Market,
+    survivor: IntArray,
+    offer: IntArray,
+    instances: FloatArray,
+    rent: FloatArray | float,
 ) -> FloatArray:
     """The total of ``cost_projection`` for production, term by term in its order."""
     sizes = np.array([weight_gb(ask.question.architecture, choice) for choice in ask.question.choices])
     stored = sizes[found.candidates.choice[found.survivors[survivor]]] * instances
     sent = egress_gb(ask, served_per_second(ask, found)[survivor])
-    hours = billed_hours(ask.hours_per_month, market.by_month[offer])
-    rent = monthly_compute_usd(market.price_usd_per_hour[offer], instances, hours)
     compute = rent + market.setup_fee_usd[offer] * instances / ask.horizon_months
     storage = stored * market.storage_usd_per_gb_month[offer]
     return np.asarray(compute + storage + sent * market.egress_usd_per_gb[offer])

@@ -1,4 +1,7 @@
-"""Order of the options under an objective: best first, ties decided by cost, then by accelerator, layout and offer id."""
+"""Order of the options under an objective, best first; ties go to the lower cost, then to fewer cards of a replica.
+
+What is still equal stays in the order of accelerator, layout and offer id.
+"""
 
 from collections.abc import Iterator
 
@@ -21,8 +24,8 @@ SCENARIOS = (0.5, 1.0, 2.0)
 def scores(objective: Objective, found: Found, options: Options, market: Market, question: Question) -> FloatArray:
     """What each option is ranked by (less is better), in the objective's own unit."""
     if objective == "min_latency":
-        output = question.work.output.mean
-        return (found.ttft_p95_s + output * found.tpot_p95_s)[options.survivor]
+        after_first = question.work.output.mean - 1.0
+        return (found.ttft_p95_s + after_first * found.tpot_p95_s)[options.survivor]
     if objective == "max_throughput_per_usd":
         served = np.asarray(found.most.rate * found.replicas.serving)[options.survivor] * question.work.output.mean
         return -served / np.maximum(options.monthly_usd, 1e-9)
@@ -54,14 +57,13 @@ def distinct(order: IntArray, found: Found, options: Options, market: Market) ->
 def _worst_regret(found: Found, options: Options, market: Market, question: Question) -> FloatArray:
     """Largest excess over the cheapest option of each scenario, when every option is resized to its load (USD a month)."""
     survivor, offer = options.survivor, options.offer
-    closed = question.work.demand.loop == "closed"
-    most = np.asarray(found.most.clients if closed else found.most.rate)
-    asked = float((question.work.demand.concurrency if closed else question.work.demand.requests_per_second) or 0.0)
+    demand = question.work.demand
+    most = np.asarray(found.most.of(demand))
     gpus = np.asarray(found.deployment.layout.gpus)[survivor]
     per_instance = options.monthly_usd / options.instances
     worst = np.zeros(survivor.size)
     for factor in SCENARIOS:
-        replicas = replicas_for(asked * factor, most, question.headroom, question.spare).total
+        replicas = replicas_for(demand.amount * factor, most, question.headroom, question.spare).total
         instances = pack(np.asarray(replicas)[survivor], gpus, market.gpus[offer]).instances
         cost = np.asarray(instances) * per_instance
         worst = np.maximum(worst, cost - cost.min(initial=np.inf))

@@ -3,8 +3,10 @@
 import msgspec
 import numpy as np
 
+from service.domain.answer import significant
 from service.domain.calibration import Profiles
 from service.domain.columns import at
+from service.domain.demand import stated_load
 from service.domain.fleet import Fleet
 from service.domain.market import NO_ACCELERATOR, Market, OpenOffers
 from service.domain.message import Message
@@ -110,19 +112,18 @@ def revisit_when(searched: Searched) -> list[RevisitWhen]:
     """Loads past which the first option needs more replicas, and a price past which the second is cheaper."""
     if not searched.chosen:
         return []
-    found, first = searched.found, searched.chosen[0]
+    found, first, question = searched.found, searched.chosen[0], searched.ask.question
     survivor = int(searched.options.survivor[first])
-    closed = searched.ask.question.work.demand.loop == "closed"
-    most = float(np.asarray(found.most.clients if closed else found.most.rate)[survivor])
+    most = float(np.asarray(found.most.of(question.work.demand))[survivor])
     serving = float(at(found.replicas, survivor).serving)
-    field = "/traffic/concurrent_requests" if closed else "/traffic/requests_per_second"
-    load = most * serving / (1.0 + searched.ask.question.headroom)
-    rows = [RevisitWhen(field=field, above=load, why=Message("revisit_load", {"replicas": int(serving)}))]
-    if len(searched.chosen) > 1:
-        monthly = searched.options.monthly_usd
-        offer = searched.market.offers[int(searched.options.offer[first])]
-        price = (offer.price_usd_per_hour or 0.0) * float(monthly[searched.chosen[1]] / monthly[first])
-        if searched.ask.objective == "min_cost":
-            why = Message("revisit_price", {"offer": offer.id})
-            rows.append(RevisitWhen(field="/offer/price_usd_per_hour", above=price, why=why))
+    growth = most * serving / ((1.0 + question.headroom) * question.work.demand.amount)
+    field, stated = stated_load(searched.ask.traffic)
+    why = Message("revisit_load", {"replicas": int(serving)})
+    rows = [RevisitWhen(field=field, above=significant(stated * growth), why=why)]
+    offer = searched.market.offers[int(searched.options.offer[first])]
+    if len(searched.chosen) > 1 and searched.ask.objective == "min_cost" and offer.price_usd_per_hour is not None:
+        second_usd = float(searched.options.monthly_usd[searched.chosen[1]])
+        price = searched.options.price_for(first, offer.price_usd_per_hour, second_usd)
+        why = Message("revisit_price", {"offer": offer.id})
+        rows.append(RevisitWhen(field="/offer/price_usd_per_hour", above=significant(price), why=why))
     return rows

@@ -25,6 +25,8 @@ _LOST: dict[Objective, RejectionCode] = {
 }
 _MEMORY = frozenset({"weights_exceed_memory", "no_room_for_kv", "context_does_not_fit"})
 _SLOW = frozenset({"ttft_too_high", "tpot_too_high", "e2e_too_high"})
+_PRICE_STEPS = 1e4
+"""Prices are told to a hundredth of a cent, rounded down."""
 _MARGIN = 1.1
 """A relaxed target leaves this much over the idle latency, so that some load can run under it."""
 
@@ -95,8 +97,9 @@ def _outscored(searched: Searched, gpu: str, option: int) -> Rejection:
     offer = searched.market.offers[searched.options.offer[option]]
     change: dict[str, object] | None = None
     if searched.ask.objective == "min_cost" and offer.price_usd_per_hour is not None:
-        price = offer.price_usd_per_hour * last_score / score
-        change = {"offer": {"id": offer.id, "price_usd_per_hour": round(price, 4)}}
+        price = searched.options.price_for(option, offer.price_usd_per_hour, last_score)
+        price = np.floor(price * _PRICE_STEPS) / _PRICE_STEPS
+        change = {"offer": {"id": offer.id, "price_usd_per_hour": float(price)}} if price > 0.0 else None
     sign = -1.0 if searched.ask.objective == "max_throughput_per_usd" else 1.0
     detail = RejectionDetail(limit=_number(sign * last_score), value=_number(sign * score))
     return Rejection(gpu=gpu, reason_code=_LOST[searched.ask.objective], detail=detail, would_fit_if=change)
@@ -127,12 +130,12 @@ def _fits_with(searched: Searched) -> dict[int, str]:
 
 
 def _relaxed(searched: Searched, candidate: int) -> dict[str, object]:
-    """Targets that a candidate meets at some load: each that it misses at none, with a margin over what it reaches."""
+    """Targets that a candidate meets at some load: each that it misses, with a margin over what it reaches."""
     targets: dict[str, dict[str, float]] = {}
     for position, bound in enumerate(bounds(searched.ask.question.work.targets)):
-        reached_s = float(searched.found.idle_s[position, candidate]) * _MARGIN
-        limit_s = max(reached_s, bound.limit_s)
-        targets.setdefault(f"{bound.metric}_ms", {})[bound.level] = float(np.ceil(limit_s * MS_PER_S))
+        reached_s = float(searched.found.idle_s[position, candidate])
+        if reached_s > bound.limit_s:
+            targets.setdefault(f"{bound.metric}_ms", {})[bound.level] = significant(reached_s * _MARGIN * MS_PER_S, 3)
     return {"targets": targets}
 
 

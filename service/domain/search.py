@@ -92,9 +92,8 @@ def find(question: Question, fleet: Fleet, sold: NDArray[np.bool_], profiles: Pr
     idle_s = _reject_slow(everything, fitting[missed], take(service, missed), wanted, question)
     service, profile, most = take(service, kept), take(profile, kept), take(most, kept)
 
-    asked = float((work.demand.concurrency if closed else work.demand.requests_per_second) or 0.0)
-    replicas = replicas_for(asked, most.clients if closed else most.rate, question.headroom, question.spare)
-    share = np.asarray(asked / replicas.serving)
+    replicas = replicas_for(work.demand.amount, most.of(work.demand), question.headroom, question.spare)
+    share = np.asarray(work.demand.amount / replicas.serving)
     if closed:
         point = at_clients(service, share)
     elif work.open_loop:
@@ -225,21 +224,28 @@ _SLOW: dict[str, RejectionCode] = {"ttft": "ttft_too_high", "tpot": "tpot_too_hi
 def _reject_slow(
     everything: Candidates, rows: IntArray, service: Serving, wanted: Sequence[Bound], question: Question
 ) -> FloatArray:
-    """Candidates that miss a bound even at no load: the first missed, with its limit and what they reach (ms).
+    """Candidates that miss a bound even at no load, or with one client of a closed loop.
 
-    Returns what each bound limits at no load, by bound and candidate.
+    Each keeps the bound that it misses by the largest factor, with limit and value (ms). Returns what each bound limits
+    at that load, by bound and candidate.
     """
     reached = np.full((len(wanted), everything.size), np.nan)
     if not rows.size:
         return reached
-    load = load_at(service, np.full(rows.size, IDLE_BATCH))
-    parts = delays(service, load)
+    if question.work.demand.loop == "closed":
+        point = at_clients(service, np.ones(rows.size))
+        load, parts = point.load, point.delays
+    else:
+        load = load_at(service, np.full(rows.size, IDLE_BATCH))
+        parts = delays(service, load)
     user = user_time(question.work.application)
-    open_ = np.ones(rows.size, dtype=bool)
     for position, bound in enumerate(wanted):
-        value = np.broadcast_to(bounded_s(service, load, parts, bound, user), rows.shape)
-        reached[position, rows] = value
-        missed = open_ & ((value > bound.limit_s) | (bound is wanted[-1]))
-        everything.fate.reject(rows[missed], _SLOW[bound.metric], bound.limit_s * MS_PER_S, value[missed] * MS_PER_S)
-        open_ &= ~missed
+        reached[position, rows] = bounded_s(service, load, parts, bound, user)
+    limits = np.array([bound.limit_s for bound in wanted])
+    worst = np.argmax(reached[:, rows] / limits[:, None], axis=0)
+    for position, bound in enumerate(wanted):
+        missed = rows[worst == position]
+        everything.fate.reject(
+            missed, _SLOW[bound.metric], bound.limit_s * MS_PER_S, reached[position, missed] * MS_PER_S
+        )
     return reached

@@ -34,7 +34,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     application: Application | None = None
     run: Run | None = None
     batch_requests: float | None = None
-    """Requests of one run of a batch."""
+    """Calls of the model in one run of a batch."""
     deadline_s: float | None = None
 
     @property
@@ -72,7 +72,7 @@ def work(
         targets=targets,
         application=application,
         run=run,
-        batch_requests=None if traffic.batch is None else traffic.batch.requests,
+        batch_requests=None if traffic.batch is None else traffic.batch.requests * calls,
         deadline_s=None if traffic.batch is None else traffic.batch.deadline_s,
     )
 

@@ -313,8 +313,9 @@ def test_waits_beyond_capacity_are_called_saturated() -> None:
     assert math.isclose(float(np.max(np.asarray(at_rate(many, capacity * 2.0).load.rate) / capacity)), 1.0)
 
 
-def test_one_client_meets_no_prompt_but_its_own() -> None:
-    service = serving_for(1000, 8000.0, 20.0)
-    alone = load_at(service, service.decoding_share)
-    assert service.others(service.decoding_share) == 0.0
-    assert as_float(alone.step.prompt_share) == 0.0
+@pytest.mark.parametrize("model", MODELS)
+def test_one_client_meets_no_prompt_but_its_own(model: str) -> None:
+    service = service_for(model, shape_for(model, 8000.0, 20.0), open_loop=False)
+    alone = at_clients(service, 1.0)
+    decode_s = alone.load.step.decode_s * service.costs.stages
+    assert np.all(np.asarray(alone.delays.tpot_mean_s) <= np.asarray(decode_s) * 1.05)
