@@ -19,6 +19,9 @@ from service.domain.question import Ask, Environment, Question
 from service.domain.work import Work, work
 
 UNLIMITED = float("inf")
+INTERACTIVE_SEQUENCES = 256
+"""Engines default to up to 1,024 sequences on large cards and set memory aside for all of them: more than people who wait
+for tokens let run at once, and gigabytes less of cache."""
 _OF_DEPLOYMENT = ("/model", "/engine/speculative")
 """What had to be assumed of the models also stands in the answers of the single endpoints."""
 
@@ -110,6 +113,9 @@ def _engine(
         longest = max(int(np.ceil(asked.input.max + asked.output.max)), 1)
         engine = msgspec.structs.replace(engine, max_model_len=longest)
         gathered.assume("/engine/max_model_len", longest, Message("assumed_max_model_len"))
+    if asked.kind == "interactive" and engine.max_num_seqs is None and engine.parallel is None:
+        engine = msgspec.structs.replace(engine, max_num_seqs=INTERACTIVE_SEQUENCES)
+        gathered.assume("/engine/max_num_seqs", INTERACTIVE_SEQUENCES, Message("assumed_interactive_sequences"))
     return engine, behaviour
 
 
