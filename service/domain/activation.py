@@ -12,17 +12,12 @@ the prints of 0.8 to 0.16 (gpt-oss-20b 7.38 GiB, Qwen3-14B 5.64, Llama-3.3-70B 4
 import msgspec
 
 from service.domain.architecture import Architecture
-from service.domain.deployment import Deployment
+from service.domain.deployment import ACTIVATION_BYTES, Deployment
 from service.domain.engine import EngineBehaviour
+from service.domain.kv_pool import PHYSICAL_BATCH_TOKENS
 from service.domain.numeric import Number, choose, greater, lesser
 from service.domain.units import GIB
 from service.domain.weights import expert_slices
-
-ACTIVATION_BYTES = 2.0
-"""Activations are 16-bit."""
-
-UBATCH_TOKENS = 512.0
-"""llama.cpp's physical batch (--ubatch-size)."""
 
 COMPUTE_BYTES = 4.0
 """llama.cpp computes logits and scores in fp32."""
@@ -161,7 +156,7 @@ def compute_buffer(architecture: Architecture, deployment: Deployment, behaviour
     computed) and Gemma-3-27B (522.5, 512); 512 x context x heads x 4 bytes explains DeepSeek-R1 at 8,192 tokens (2,218
     MiB printed, 2,048 computed).
     """
-    batch = lesser(UBATCH_TOKENS, deployment.settings.max_num_batched_tokens) * COMPUTE_BYTES
+    batch = lesser(PHYSICAL_BATCH_TOKENS, deployment.settings.max_num_batched_tokens) * COMPUTE_BYTES
     logits = batch * architecture.vocab_size
     context = deployment.settings.max_model_len
     layer = batch * (4.0 * architecture.hidden_size + 2.0 * mlp_widths(architecture).dense)

@@ -1,21 +1,10 @@
 """Which changes of a deployment cannot be its remedy, by bounds that cost little beside weighing it."""
 
-from service.domain.architecture import TensorClass
 from service.domain.numeric import as_float
 from service.domain.subject import Subject
 from service.domain.units import GIB
 from service.domain.verdict import Outcome, ReasonCode
-
-LAYER_CLASSES: tuple[TensorClass, ...] = (
-    "attention",
-    "attention_replicated",
-    "dense_mlp",
-    "routed_experts",
-    "shared_experts",
-    "router",
-    "state_mixer",
-)
-"""Weights that every engine holds on the accelerators."""
+from service.domain.weights import SHARED_AS
 
 REFUSALS: frozenset[ReasonCode] = frozenset(
     {"engine_unsupported", "weights_format_unsupported", "kv_format_unsupported", "layout_illegal"}
@@ -61,6 +50,6 @@ def _far_too_heavy(subject: Subject) -> bool:
     if as_float(deployment.layout.pipeline) > 1.0:
         return False
     size, counts = deployment.precision.weight_bytes, architecture.parameters
-    whole: float = sum(getattr(counts, name) * as_float(size[name]) for name in LAYER_CLASSES)
+    whole: float = sum(getattr(counts, name) * as_float(size[name]) for name in SHARED_AS)
     held = whole / as_float(deployment.layout.gpus) - as_float(deployment.settings.cpu_offload_bytes)
     return held > as_float(deployment.card.usable_memory_bytes)

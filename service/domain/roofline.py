@@ -18,16 +18,9 @@ from service.domain.deployment import ACTIVATION_BYTES, FINITE_PEAK_FLOPS_PER_S,
 from service.domain.expert_work import ExpertWork, expert_s, expert_work
 from service.domain.numeric import Flag, Number, ceil, choose, greater, sqrt
 from service.domain.request_shape import RequestShape
+from service.domain.weights import SHARED_AS
 
-_DENSE: tuple[TensorClass, ...] = (
-    "attention",
-    "attention_replicated",
-    "dense_mlp",
-    "shared_experts",
-    "router",
-    "state_mixer",
-    "norms",
-)
+_UNROUTED = tuple(name for name in SHARED_AS if name != "routed_experts")
 
 
 class StepCosts(msgspec.Struct, frozen=True):
@@ -94,7 +87,7 @@ def step_costs(  # noqa: PLR0913 - everything that a step is made of
 
     read_s: Number = 0.0
     row_s: Number = 0.0
-    for name in _DENSE:
+    for name in _UNROUTED:
         held = weight_bytes.get(name, 0.0)
         wide = sizes[name] > WIDE_BYTES
         read_s = read_s + held / choose(wide, wide_rate, weight_rate)

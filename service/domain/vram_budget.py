@@ -13,7 +13,7 @@ from service.domain.remedies import NO_PROPOSALS, Proposals, Remedy, remedies
 from service.domain.subject import Subject
 from service.domain.units import GIB
 from service.domain.verdict import Outcome, ReasonCode, Verdict, weigh
-from service.domain.weights import StageWeights
+from service.domain.weights import SHARED_AS
 from service.domain.workload_fit import Asked, WorkloadFit, workload_fit
 
 
@@ -147,27 +147,15 @@ def _per_gpu(outcome: Outcome, weights: int) -> PerGpu:
     )
 
 
-_SHARES = {
-    "dense_mlp": "dense",
-    "routed_experts": "moe",
-    "shared_experts": "moe",
-    "router": "moe",
-    "attention": "even",
-    "attention_replicated": "even",
-    "state_mixer": "even",
-    "norms": "even",
-}
-
-
 def weights_by_class(subject: Subject, outcome: Outcome) -> dict[str, int]:
     """Whole bytes of the binding stage by tensor class, with adapters, drafts and what is kept in host memory."""
     counted, settings = outcome.counted, subject.deployment.settings
     shares = counted.stage_weights
     stage = _stage(outcome)
     found: dict[str, float] = {
-        name: as_float(size) * _share(shares, name, stage, subject.architecture.layers)
+        name: as_float(size) * as_float(shares.share(name, stage, subject.architecture.layers))
         for name, size in shares.by_class.items()
-        if name in _SHARES
+        if name in SHARED_AS
     }
     first = stage == 0
     last = stage == 2 or as_float(subject.deployment.layout.pipeline) < 2.0  # noqa: PLR2004 - the stages are 0, 1, 2
@@ -189,23 +177,12 @@ def weights_by_class(subject: Subject, outcome: Outcome) -> dict[str, int]:
 
 def stage_share_of(subject: Subject, outcome: Outcome, name: str) -> float:
     """Share of a tensor class's layers on the binding stage; 1.0 for what stands beside the layers."""
-    if name not in _SHARES:
-        return 1.0
-    return _share(outcome.counted.stage_weights, name, _stage(outcome), subject.architecture.layers)
+    return as_float(outcome.counted.stage_weights.share(name, _stage(outcome), subject.architecture.layers))
 
 
 def _stage(outcome: Outcome) -> int:
     """The stage that binds: 0 (first), 1 (middle) or 2 (last)."""
     return 0 if outcome.counted.first_binds else 2 if outcome.counted.last_binds else 1
-
-
-def _share(shares: StageWeights, name: str, stage: int, layers: int) -> float:
-    kind = _SHARES[name]
-    if kind == "dense":
-        return as_float(shares.dense_share[stage])
-    if kind == "moe":
-        return as_float(shares.moe_share[stage])
-    return as_float(shares.layers[stage]) / layers
 
 
 def _kv_cache(subject: Subject, outcome: Outcome) -> KvCacheBudget:

@@ -7,7 +7,7 @@ TP 1, 2, 4 and 7.51, 4.26 GiB at PP 2, 4).
 """
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Literal, cast
 
 import msgspec
 
@@ -36,8 +36,21 @@ ABSORBED_BYTES = 2.0
 """The second copy is 16-bit (vLLM MLACommonImpl.process_weights_after_loading): 0.12 GiB a card for R1 at TP 16."""
 
 _CLASSES = cast("tuple[TensorClass, ...]", ParameterCounts.__struct_fields__)
-_MOE = ("routed_experts", "shared_experts", "router")
-_EVEN = ("attention", "attention_replicated", "state_mixer", "norms")
+
+Layers = Literal["all", "dense", "moe"]
+"""Which layers hold a tensor class, and so how pipeline stages share it."""
+
+SHARED_AS: dict[TensorClass, Layers] = {
+    "attention": "all",
+    "attention_replicated": "all",
+    "dense_mlp": "dense",
+    "routed_experts": "moe",
+    "shared_experts": "moe",
+    "router": "moe",
+    "state_mixer": "all",
+    "norms": "all",
+}
+"""Tensor classes of the layers; the others stand beside them, on the first or the last stage."""
 
 
 def precision(
@@ -105,6 +118,18 @@ class StageWeights(msgspec.Struct, frozen=True):
             + self.moe * self.moe_share[stage]
             + self.ends[stage]
         )
+
+    def share(self, name: str, stage: int, all_layers: int) -> Number:
+        """Share of a tensor class that a stage holds; 1.0 for what stands beside the layers (tables, adapters too)."""
+        match SHARED_AS.get(cast("TensorClass", name)):
+            case "all":
+                return self.layers[stage] / all_layers
+            case "dense":
+                return self.dense_share[stage]
+            case "moe":
+                return self.moe_share[stage]
+            case None:
+                return 1.0
 
 
 def padded_vocabulary(architecture: Architecture) -> int:
@@ -232,9 +257,9 @@ def stage_weights(  # noqa: PLR0913 - a layout, formats, and what engines do dif
     alone = choose(layout.pipeline > 1.0, 0.0, 1.0)
     return StageWeights(
         by_class=by_class,
-        even=_total(by_class, _EVEN),
-        dense=by_class["dense_mlp"],
-        moe=_total(by_class, _MOE),
+        even=_total(by_class, "all"),
+        dense=_total(by_class, "dense"),
+        moe=_total(by_class, "moe"),
         rotary=rotary,
         ends=(embedding + vision + rotary + head * alone, rotary, untied_head + rotary),
         layers=layers,
@@ -262,10 +287,11 @@ def expert_padding(architecture: Architecture, slices: Number, precision: Precis
     return choose(precision.mxfp4_experts > 0.0, (padded_hidden / hidden) * (padded_width / on_rank), 1.0)
 
 
-def _total(by_class: Mapping[TensorClass, Number], names: tuple[str, ...]) -> Number:
+def _total(by_class: Mapping[TensorClass, Number], layers: Layers) -> Number:
     total: Number = 0.0
-    for name in names:
-        total = total + by_class[cast("TensorClass", name)]
+    for name, holders in SHARED_AS.items():
+        if holders == layers:
+            total = total + by_class[name]
     return total
 
 
