@@ -92,7 +92,7 @@ def _first_token(found: Timed, estimate: PerformanceEstimate) -> tuple[Derived, 
 
 
 def _each_token(found: Timed, estimate: PerformanceEstimate) -> tuple[Derived, ...]:
-    if estimate.tpot_ms is None or estimate.single_stream is None:
+    if estimate.tpot_ms is None or estimate.single_stream is None or estimate.single_stream.tpot_ms is None:
         return ()
     costs, shape, step = found.service.costs, found.service.shape, found.point.load.step
     mixture: Numbers = {
@@ -167,7 +167,8 @@ def _rates(found: Timed, asked: Work, estimate: PerformanceEstimate) -> tuple[De
     service, shape = found.service, found.service.shape
     per_second, rate = flow.output_tokens_per_second, flow.requests_per_second
     steps = []
-    if estimate.tpot_ms is not None:
+    pace_of_one = flow.output_tokens_per_second_per_user
+    if estimate.tpot_ms is not None and pace_of_one is not None:
         output: Numbers = {"requests_per_second": rate, "output_tokens": shape.output.mean}
         pace: Numbers = {"ms_per_s": MS_PER_S, "tpot_ms": estimate.tpot_ms.mean}
         name = "/throughput/output_tokens_per_second"
@@ -177,7 +178,7 @@ def _rates(found: Timed, asked: Work, estimate: PerformanceEstimate) -> tuple[De
                 f"{name}_per_user",
                 "ms_per_s / tpot_ms",
                 pace,
-                flow.output_tokens_per_second_per_user,
+                pace_of_one,
                 "tokens/s",
                 DEFINITION,
             ),

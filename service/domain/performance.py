@@ -41,8 +41,8 @@ class Throughput(msgspec.Struct, frozen=True, kw_only=True):
     """Rates of the whole deployment at this load."""
 
     output_tokens_per_second: float
-    output_tokens_per_second_per_user: float
-    """Pace at which one request's tokens come: the inverse of the mean time per output token."""
+    output_tokens_per_second_per_user: float | None
+    """Pace at which one request's tokens come: the inverse of the mean time per output token; null without output."""
     total_tokens_per_second: float
     """Input and output."""
     requests_per_second: float
@@ -53,7 +53,8 @@ class SingleStream(msgspec.Struct, frozen=True, kw_only=True):
     """One request of mean length alone, milliseconds."""
 
     ttft_ms: float
-    tpot_ms: float
+    tpot_ms: float | None
+    """Null for models that only read."""
 
 
 class BatchRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,7 +196,7 @@ def operating_point(service: Serving, asked: Work, most: Most) -> tuple[Operatin
     point = at_rate(service, rate)
     if not bool(point.saturated):
         return point, NO_WAIT
-    full = at_ceiling(msgspec.structs.replace(service, open_loop=False), MOST_SEQUENCES)
+    full = at_ceiling(service, MOST_SEQUENCES)
     point = msgspec.structs.replace(full, saturated=True)
     if asked.run is None:
         return point, None
@@ -232,16 +233,17 @@ def _bottleneck(service: Serving, point: OperatingPoint, asked: Work) -> Bottlen
 
 def _throughput(service: Serving, rate: float, times: Seconds, profile: Profile) -> Throughput:
     shape, spread, basis = service.shape, as_float(profile.throughput_spread), basis_of(profile)
-    output = rate * shape.output.mean if shape.rows_per_step > 0.0 else 0.0
+    writes = shape.rows_per_step > 0.0
+    output = rate * shape.output.mean if writes else 0.0
+    intervals = {"requests_per_second": interval(rate, spread, basis)}
+    if writes:
+        intervals["output_tokens_per_second"] = interval(output, spread, basis)
     return Throughput(
         output_tokens_per_second=output,
-        output_tokens_per_second_per_user=1.0 / times.tpot["mean"],
+        output_tokens_per_second_per_user=1.0 / times.tpot["mean"] if writes else None,
         total_tokens_per_second=output + rate * shape.input.mean,
         requests_per_second=rate,
-        intervals={
-            "output_tokens_per_second": interval(output, spread, basis),
-            "requests_per_second": interval(rate, spread, basis),
-        },
+        intervals=intervals,
     )
 
 
@@ -250,7 +252,8 @@ def _single_stream(service: Serving) -> SingleStream:
     idle = load_at(msgspec.structs.replace(service, open_loop=False), 0.0 * service.limit.batch)
     first = costs.host_request_s + own_steps_s(service, idle, shape.input.mean)
     step = costs.stages * step_s(costs, 1.0, shape.rows_per_step) / shape.tokens_per_step
-    return SingleStream(ttft_ms=as_float(first) * MS_PER_S, tpot_ms=as_float(step) * MS_PER_S)
+    paced = as_float(step) * MS_PER_S if shape.rows_per_step > 0.0 else None
+    return SingleStream(ttft_ms=as_float(first) * MS_PER_S, tpot_ms=paced)
 
 
 def _batch_run(rate: float, asked: Work) -> BatchRun | None:
