@@ -11,8 +11,8 @@ from service.api.fault import closest
 from service.api.listing import ListQuery, Page, page
 from service.api.operation import operation
 from service.api.resolve import Gathered, catalog_gpu, read_offer
-from service.api.sizing import SizingQuery, extended
-from service.catalog.engines import BehaviourRow, SupportRow, VersionRow
+from service.api.sizing import RevisionQuery, extended
+from service.catalog.engines import BehaviourRow, SupportRow, VersionRow, shown_version
 from service.catalog.model_names import closest_models, resolve_model
 from service.catalog.models import Kind, Model
 from service.catalog.providers import closest_providers, resolve_provider
@@ -145,7 +145,7 @@ def list_models(call: Call[Snapshot], query: ModelQuery) -> Page[Model]:
 
 
 @operation("GET", "/v1/models/{id:path}", tag="catalogs")
-def get_model(call: Call[Snapshot], id: str, query: SizingQuery) -> ModelDetail:  # noqa: A002 - the contract's name
+def get_model(call: Call[Snapshot], id: str, query: RevisionQuery) -> ModelDetail:  # noqa: A002 - the contract's name
     """A model by its Hugging Face id, in any letter case; quantized and fine-tuned names give their base."""
     del query
     match = resolve_model(id, call.snapshot.models)
@@ -171,7 +171,7 @@ def list_gpus(call: Call[Snapshot], query: GpuQuery) -> Page[Accelerator]:
 
 
 @operation("GET", "/v1/gpus/{id:path}", tag="catalogs")
-def get_gpu(call: Call[Snapshot], id: str, query: SizingQuery) -> GpuDetail:  # noqa: A002 - the contract's name
+def get_gpu(call: Call[Snapshot], id: str, query: RevisionQuery) -> GpuDetail:  # noqa: A002 - the contract's name
     """An accelerator by any of its names; a MIG slice as `<card>/<profile>`."""
     del query
     card = catalog_gpu(id, "/id", call.snapshot, Gathered())
@@ -186,7 +186,7 @@ def list_quantizations(call: Call[Snapshot], query: PlainQuery) -> Page[Quantiza
 
 
 @operation("GET", "/v1/quantizations/{id:path}", tag="catalogs")
-def get_quantization(call: Call[Snapshot], id: str, query: SizingQuery) -> QuantizationDetail:  # noqa: A002
+def get_quantization(call: Call[Snapshot], id: str, query: RevisionQuery) -> QuantizationDetail:  # noqa: A002
     """A format by its id or any alias."""
     del query
     known = call.snapshot.quantizations
@@ -200,7 +200,7 @@ def _engine(name: EngineName, snapshot: Snapshot) -> EngineEntry:
     table = snapshot.engines[name]
     return EngineEntry(
         id=name,
-        newest_version=table.newest,
+        newest_version=shown_version(name, table.newest),
         versions=table.file.versions,
         behaviour=table.file.behaviour,
         support=table.file.support,
@@ -215,7 +215,7 @@ def list_engines(call: Call[Snapshot], query: PlainQuery) -> Page[EngineEntry]:
 
 
 @operation("GET", "/v1/engines/{id:path}", tag="catalogs")
-def get_engine(call: Call[Snapshot], id: str, query: SizingQuery) -> EngineDetail:  # noqa: A002 - the contract's name
+def get_engine(call: Call[Snapshot], id: str, query: RevisionQuery) -> EngineDetail:  # noqa: A002 - the contract's name
     """An engine by its id."""
     del query
     name = next((name for name in call.snapshot.engines if name == id.lower()), None)
@@ -233,7 +233,7 @@ def list_providers(call: Call[Snapshot], query: PlainQuery) -> Page[Provider]:
 
 
 @operation("GET", "/v1/providers/{id:path}", tag="catalogs")
-def get_provider(call: Call[Snapshot], id: str, query: SizingQuery) -> ProviderDetail:  # noqa: A002
+def get_provider(call: Call[Snapshot], id: str, query: RevisionQuery) -> ProviderDetail:  # noqa: A002
     """A provider by any of its names."""
     del query
     known = call.snapshot.providers
@@ -282,7 +282,7 @@ def list_offers(call: Call[Snapshot], query: OfferQuery) -> Page[OfferEntry]:
 
 
 @operation("GET", "/v1/offers/{id:path}", tag="catalogs")
-def get_offer(call: Call[Snapshot], id: str, query: SizingQuery) -> OfferDetail:  # noqa: A002 - the contract's name
+def get_offer(call: Call[Snapshot], id: str, query: RevisionQuery) -> OfferDetail:  # noqa: A002 - the contract's name
     """An offer by its id `provider/sku/region/term`."""
     del query
     offer = read_offer(id, call.snapshot, "/id")

@@ -16,6 +16,7 @@ from service.domain.answer import Assumed
 from service.domain.derivation import Derived, Explanation
 from service.domain.market import open_offers
 from service.domain.message import Message
+from service.domain.not_modelled import not_modelled
 from service.domain.recommend import Recommendations, recommend
 
 
@@ -62,7 +63,7 @@ def recommend_deployment(
     return extended(
         RecommendationAnswer,
         found,
-        assumptions=tuple(gathered.assumptions),
+        assumptions=(*gathered.assumptions, *not_modelled(body.targets, body.application)),
         provenance=provenance(snapshot, ask.evaluated_on),
         **more,
     )

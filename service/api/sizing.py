@@ -34,6 +34,7 @@ from service.domain.concurrency import (
     DemandRates,
     WithHeadroom,
     concurrency_estimate,
+    load_assumptions,
 )
 from service.domain.cost import CostProjection
 from service.domain.cost_projection import check_price, cost_projection
@@ -41,6 +42,7 @@ from service.domain.demand import check_targets, traffic_assumptions
 from service.domain.derivation import Derived, Explanation
 from service.domain.errors import ImpossibleCombination
 from service.domain.message import Message
+from service.domain.not_modelled import not_modelled
 from service.domain.performance import PerformanceEstimate, performance
 from service.domain.units import MS_PER_S
 from service.domain.verdict import Verdict, weigh
@@ -51,13 +53,18 @@ from service.domain.workload_fit import Asked
 A = TypeVar("A")
 
 
-class SizingQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of every sizing endpoint."""
+class RevisionQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameter of every answer from the catalogs."""
 
     catalog_revision: (
         Annotated[str, Meta(max_length=64, description="Answer from this catalog revision; 410 once it is gone.")]
         | None
     ) = None
+
+
+class SizingQuery(RevisionQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of every sizing endpoint."""
+
     explain: Annotated[
         bool, Meta(description="Add `derivation`, `explanation` and `checklist`: how the numbers come about.")
     ] = False
@@ -156,9 +163,8 @@ def estimate_performance(call: Call[Snapshot], body: PerformanceRequest, query: 
     asked = gathered.attempt(lambda: _work(body))
     placed = read_deployment(body, call, gathered)
     estimate = _timed(call.snapshot, placed, needed(asked))
-    estimate = msgspec.structs.replace(
-        estimate, assumptions=(*traffic_assumptions(body.traffic), *estimate.assumptions)
-    )
+    told = (*traffic_assumptions(body.traffic), *not_modelled(body.targets, body.application))
+    estimate = msgspec.structs.replace(estimate, assumptions=(*told, *estimate.assumptions))
     more = members(explained_performance(call.snapshot, placed, needed(asked), estimate)) if query.explain else {}
     return extended(PerformanceAnswer, estimate, provenance=_from(call, body.evaluated_on), **more)
 
@@ -204,7 +210,7 @@ def estimate_concurrency(call: Call[Snapshot], body: ConcurrencyRequest, query: 
             verdict=timed.verdict,
             reason_code=timed.reason_code or "traffic_above_capacity",
             reason=why,
-            assumptions=[*placed.assumptions],
+            assumptions=[*load_assumptions(body.traffic, body.headroom), *placed.assumptions],
             provenance=based_on,
         )
         more = members(explained_no_concurrency(why)) if query.explain else {}

@@ -118,8 +118,12 @@ def behaviour(table: EngineTable, version_text: str | None = None) -> EngineBeha
     named = leading_version(version_text) if version_text else None
     text = named or table.newest
     band = table.bands[max(bisect_right(table.starts, Version(text)) - 1, 0)]
-    shown = f"b{text}" if table.file.engine == "llama.cpp" else text
-    return msgspec.structs.replace(band, version=shown)
+    return msgspec.structs.replace(band, version=shown_version(table.file.engine, text))
+
+
+def shown_version(engine: EngineName, number: str) -> str:
+    """A version as the engine writes it: builds of llama.cpp begin with a b."""
+    return f"b{number}" if engine == "llama.cpp" else number
 
 
 _VERSION = re.compile(

@@ -71,17 +71,22 @@ def concurrency_estimate(
     margin = DEFAULT_HEADROOM if headroom is None else headroom
     active = active_requests(load, duration_s)
     rates = _rates(traffic, load, duration_s, pointer)
-    assumptions = traffic_assumptions(traffic, pointer)
-    if headroom is None:
-        assumptions.append(Assumed("/headroom", DEFAULT_HEADROOM, Message("assumed_headroom")))
     return ConcurrencyEstimate(
         active_requests=active,
         demand=rates,
         with_headroom=WithHeadroom(
             active_requests=_enlarged(active, 1.0 + margin), demand=_scaled(rates, 1.0 + margin)
         ),
-        assumptions=assumptions,
+        assumptions=load_assumptions(traffic, headroom, pointer),
     )
+
+
+def load_assumptions(traffic: Traffic, headroom: float | None, pointer: str = "/traffic") -> list[Assumed]:
+    """What is assumed of the traffic and of the headroom, whether or not an estimate comes about."""
+    found = traffic_assumptions(traffic, pointer)
+    if headroom is None:
+        found.append(Assumed("/headroom", DEFAULT_HEADROOM, Message("assumed_headroom")))
+    return found
 
 
 def active_requests(load: Demand, duration_s: float) -> ActiveRequests:
