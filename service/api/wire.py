@@ -225,6 +225,9 @@ class RecommendationRequest(Dated, frozen=True, kw_only=True):
     application: Application | None = None
     kind: Kind | None = None
     objective: Objective = "min_cost"
+    """What options are ranked by. min_cost: the cheapest that meets the targets. min_latency: the shortest time to the last
+    token at p95 (ttft p95 + (mean output - 1) x tpot p95), within the budget. max_throughput_per_usd: most output tokens at
+    full load per dollar. least_regret: smallest worst-case extra cost over a load of half, once and twice the plan."""
     weights: Id | None = None
     kv_cache: Id | None = None
     engine: EngineRequest | None = None

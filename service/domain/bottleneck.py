@@ -21,10 +21,10 @@ Bottleneck = Literal[
     "queue",
     "network",
 ]
-"""weights_memory, kv_capacity: memory for weights, for tokens. prefill_compute, decode_compute: matrix units, on
-prompts or on running sequences. decode_bandwidth: reading weights and cache. interconnect: exchanges between
-accelerators. host_overhead: scheduling and launches. scheduler: max_num_seqs or max_num_batched_tokens. queue: more is
-asked than capacity. network: the way between users and engine."""
+"""weights_memory, kv_capacity: memory for weights, for tokens. prefill_compute: matrix units on prompts, or
+max_num_batched_tokens that prompts fill. decode_compute: matrix units on running sequences. decode_bandwidth: reading
+weights and cache. interconnect: exchanges between accelerators. host_overhead: scheduling and launches. scheduler:
+max_num_seqs. queue: more is asked than capacity. network: the way between users and engine."""
 
 
 def batch_bound(serving: Serving) -> Bottleneck:

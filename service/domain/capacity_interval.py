@@ -58,7 +58,7 @@ def capacity_interval(
     if row is not None and not given:
         share += row.share_of_memory * as_float(parts.total) / pool
     return Interval(
-        low=max(math.floor(capacity_tokens * (1.0 - share)), 0.0),
+        low=float(max(math.floor(capacity_tokens * (1.0 - share)), 0)),
         high=float(math.ceil(capacity_tokens * (1.0 + share))),
         basis=basis,
     )

@@ -11,9 +11,9 @@ from service.domain.performance import PerformanceEstimate
 from service.domain.vram_budget import VramBudget
 
 Objective = Literal["min_cost", "min_latency", "max_throughput_per_usd", "least_regret"]
-"""min_cost: the cheapest that meets the targets. min_latency: the fastest per output token, then to the first token,
-within the budget. max_throughput_per_usd: most output tokens at full load per dollar. least_regret: smallest worst-case
-extra cost over a load of half, once and twice the plan."""
+"""min_cost: the cheapest that meets the targets. min_latency: the shortest time to the last token at p95 (ttft p95 +
+(mean output - 1) x tpot p95), within the budget. max_throughput_per_usd: most output tokens at full load per dollar.
+least_regret: smallest worst-case extra cost over a load of half, once and twice the plan."""
 
 RejectionCode = Literal[
     "not_allowed",
