@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import memory_parts
 
 from service.catalog.engines import EngineTable, behaviour, load_engines
 from service.domain.architecture import Architecture, CacheLayers, ParameterCounts
@@ -14,7 +15,7 @@ from service.domain.columns import at
 from service.domain.deployment import Card, Deployment, EngineSettings, KvCapacity, Layout, MemoryParts, Precision
 from service.domain.engine import EngineBehaviour, EngineName
 from service.domain.legal_layout import layout_fault, layout_is_legal
-from service.domain.memory import account, kv_capacity, parts_of
+from service.domain.memory import kv_capacity
 from service.domain.units import GIB
 
 ENGINES: dict[EngineName, EngineTable] = load_engines(Path("service/catalog/data/engines"))
@@ -126,10 +127,6 @@ ROW = st.fixed_dictionaries(
 
 def of_version(version: tuple[EngineName, str]) -> EngineBehaviour:
     return behaviour(ENGINES[version[0]], version[1])
-
-
-def memory_parts(shape: Architecture, held: Deployment, rules: EngineBehaviour) -> MemoryParts:
-    return parts_of(account(shape, held, rules), shape, held, rules)
 
 
 def fields(record: MemoryParts | KvCapacity) -> dict[str, float]:

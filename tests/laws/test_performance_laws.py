@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import memory_parts
 
 from service.catalog.accelerators import load_accelerators
 from service.catalog.engines import behaviour, load_engines
@@ -20,7 +21,6 @@ from service.domain.columns import at
 from service.domain.deployment import Card, Deployment, EngineSettings, Layout, MemoryParts, Precision
 from service.domain.latency import LEVELS, delays, e2e_s, load_at, tpot_s, ttft_s
 from service.domain.lengths import TokenLengths, lengths
-from service.domain.memory import account, parts_of
 from service.domain.numeric import Number, as_float
 from service.domain.operating_point import OperatingPoint, at_ceiling, at_clients, at_rate, meets, most_of
 from service.domain.quantization import Quantization
@@ -123,8 +123,7 @@ def candidates(model: str, batched_tokens: float = 8192.0) -> tuple[Deployment, 
             block_size=16.0,
         ),
     )
-    counted = account(architecture(model), deployment, ENGINE)
-    parts = parts_of(counted, architecture(model), deployment, ENGINE)
+    parts = memory_parts(architecture(model), deployment, ENGINE)
     profile = stacked([profile_for(card, FP8, "vllm", "0.19.0", PROFILES) for card, _ in rows])
     return deployment, parts, profile
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from samples import GPT_OSS_120B, HYBRID_27B, LLAMA_8B, memory_parts
 
 from service.catalog.engines import behaviour, load_engines
 from service.catalog.quantizations import load_quantizations
-from service.domain.architecture import Architecture, CacheLayers, ParameterCounts
-from service.domain.deployment import Card, Deployment, EngineSettings, Layout, MemoryParts
-from service.domain.engine import EngineBehaviour
+from service.domain.architecture import Architecture, CacheLayers
+from service.domain.deployment import Card, Deployment, EngineSettings, Layout
 from service.domain.kv_cache import group_plan, served_kv_format
-from service.domain.memory import account, kv_capacity, parts_of
+from service.domain.memory import kv_capacity
 from service.domain.units import GIB
 from service.domain.weights import precision, stage_layers
 
@@ -19,72 +19,6 @@ DATA = Path("service/catalog/data")
 ENGINES = load_engines(DATA / "engines")
 FORMATS = load_quantizations(DATA / "quantizations.json")
 H100_GIB = 79.19
-
-LLAMA_8B = Architecture(
-    model_type="llama",
-    role="decoder",
-    layers=32,
-    hidden_size=4096,
-    vocab_size=128_256,
-    query_heads=32,
-    kv_heads=8,
-    max_position_embeddings=131_072,
-    intermediate_size=14_336,
-    parameters=ParameterCounts(
-        embedding=128_256 * 4096,
-        lm_head=128_256 * 4096,
-        attention=32 * (2 * 4096 * 4096 + 2 * 4096 * 1024),
-        dense_mlp=32 * 3 * 4096 * 14_336,
-        norms=65 * 4096,
-    ),
-    cache=(CacheLayers(kind="full", layers=32, kv_heads=8, elements_per_head=256, query_heads=32, score_dim=256),),
-    dense_layers=32,
-)
-
-GPT_OSS_120B = Architecture(
-    model_type="gpt_oss",
-    role="decoder",
-    layers=36,
-    hidden_size=2880,
-    vocab_size=201_088,
-    query_heads=64,
-    kv_heads=8,
-    max_position_embeddings=131_072,
-    intermediate_size=4 * 2880,
-    parameters=ParameterCounts(
-        embedding=201_088 * 2880,
-        lm_head=201_088 * 2880,
-        attention=36 * 2880 * (2 * 4096 + 2 * 512),
-        routed_experts=36 * 128 * 3 * 2880 * 2880,
-        router=36 * 128 * 2880,
-        norms=73 * 2880,
-    ),
-    cache=(
-        CacheLayers(kind="full", layers=18, kv_heads=8, elements_per_head=128),
-        CacheLayers(kind="sliding", layers=18, kv_heads=8, elements_per_head=128, window_tokens=128),
-    ),
-    moe_layers=36,
-    experts=128,
-    experts_per_token=4,
-    moe_intermediate_size=2880,
-    checkpoint_format="mxfp4",
-)
-
-HYBRID_27B = msgspec.structs.replace(
-    LLAMA_8B,
-    model_type="qwen3_5",
-    layers=64,
-    hidden_size=5120,
-    vocab_size=248_320,
-    query_heads=24,
-    kv_heads=4,
-    max_position_embeddings=262_144,
-    cache=(
-        CacheLayers(kind="full", layers=16, kv_heads=4, elements_per_head=512),
-        CacheLayers(kind="state", layers=48, state_bytes=3_207_168),
-    ),
-    dense_layers=64,
-)
 
 
 def deployment(
@@ -115,10 +49,6 @@ def deployment(
         precision=precision(architecture, FORMATS[weights], cache),
         settings=EngineSettings(block_size=16.0, **(settings | fields)),
     )
-
-
-def memory_parts(shape: Architecture, held: Deployment, rules: EngineBehaviour) -> MemoryParts:
-    return parts_of(account(shape, held, rules), shape, held, rules)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from samples import LLAMA_8B
 
 from service.catalog.accelerators import load_accelerators
 from service.catalog.engines import behaviour, load_engines
 from service.catalog.profiles import load_profiles
 from service.catalog.quantizations import load_quantizations
-from service.domain.architecture import Architecture, CacheLayers, ParameterCounts
+from service.domain.architecture import Architecture, ParameterCounts
 from service.domain.assembly import assemble
 from service.domain.calibration import profile_for
 from service.domain.deployment import Layout
@@ -26,22 +27,6 @@ CARDS = load_accelerators(DATA / "accelerators")
 FORMATS = load_quantizations(DATA / "quantizations.json")
 ENGINE = behaviour(load_engines(DATA / "engines")["vllm"], "0.19.0")
 PROFILES = load_profiles(DATA / "profiles")
-LLAMA_8B = Architecture(
-    model_type="llama",
-    role="decoder",
-    layers=32,
-    hidden_size=4096,
-    vocab_size=128_256,
-    query_heads=32,
-    kv_heads=8,
-    max_position_embeddings=131_072,
-    intermediate_size=14_336,
-    parameters=ParameterCounts(
-        embedding=525_336_576, lm_head=525_336_576, attention=1_342_177_280, dense_mlp=5_637_144_576, norms=266_240
-    ),
-    cache=(CacheLayers(kind="full", layers=32, kv_heads=8, elements_per_head=256, query_heads=32, score_dim=256),),
-    dense_layers=32,
-)
 BERT = msgspec.structs.replace(
     LLAMA_8B,
     model_type="bert",

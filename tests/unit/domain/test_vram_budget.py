@@ -7,11 +7,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from samples import LLAMA_8B, LLAMA_70B
 
 from service.catalog.accelerators import load_accelerators
 from service.catalog.engines import behaviour, load_engines
 from service.catalog.quantizations import load_quantizations
-from service.domain.architecture import Architecture, CacheLayers, ParameterCounts
+from service.domain.architecture import Architecture
 from service.domain.deployment import Card, Deployment, Layout
 from service.domain.engine import EngineName, EngineRequest, Lora, Speculative
 from service.domain.engine_settings import resolve_settings
@@ -31,43 +32,7 @@ FORMATS = load_quantizations(DATA / "quantizations.json")
 CARDS = load_accelerators(DATA / "accelerators")
 TEXTS = json.loads(Path("service/text/en/memory.json").read_text())
 
-DENSE_8B = Architecture(
-    model_type="llama",
-    role="decoder",
-    layers=32,
-    hidden_size=4096,
-    vocab_size=128_256,
-    query_heads=32,
-    kv_heads=8,
-    max_position_embeddings=131_072,
-    intermediate_size=14_336,
-    parameters=ParameterCounts(
-        embedding=128_256 * 4096,
-        lm_head=128_256 * 4096,
-        attention=32 * (2 * 4096 * 4096 + 2 * 4096 * 1024),
-        dense_mlp=32 * 3 * 4096 * 14_336,
-        norms=65 * 4096,
-    ),
-    cache=(CacheLayers(kind="full", layers=32, kv_heads=8, elements_per_head=256, query_heads=32, score_dim=256),),
-    dense_layers=32,
-)
-DENSE_70B = msgspec.structs.replace(
-    DENSE_8B,
-    layers=80,
-    hidden_size=8192,
-    query_heads=64,
-    intermediate_size=28_672,
-    parameters=ParameterCounts(
-        embedding=128_256 * 8192,
-        lm_head=128_256 * 8192,
-        attention=80 * (2 * 8192 * 8192 + 2 * 8192 * 1024),
-        dense_mlp=80 * 3 * 8192 * 28_672,
-        norms=161 * 8192,
-    ),
-    cache=(msgspec.structs.replace(DENSE_8B.cache[0], layers=80, query_heads=64),),
-    dense_layers=80,
-)
-ENCODER = msgspec.structs.replace(DENSE_8B, model_type="bert", role="encoder", cache=(), max_position_embeddings=512)
+ENCODER = msgspec.structs.replace(LLAMA_8B, model_type="bert", role="encoder", cache=(), max_position_embeddings=512)
 PROPOSALS = Proposals(
     weights=(FORMATS["fp8"], FORMATS["awq-int4"]),
     kv_caches=(FORMATS["fp8"],),
@@ -118,7 +83,7 @@ def adds_up(budget: VramBudget) -> bool:
 
 
 def test_a_deployment_that_starts() -> None:
-    budget = vram_budget(subject(DENSE_8B), Asked(8192, 32))
+    budget = vram_budget(subject(LLAMA_8B), Asked(8192, 32))
     assert budget.verdict == "starts"
     assert budget.reason_code is None
     assert budget.remedies == ()
@@ -135,27 +100,27 @@ def test_a_deployment_that_starts() -> None:
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (subject(DENSE_70B), "weights_exceed_memory"),
-        (subject(DENSE_8B, "t4-16gb", formats=("fp16", "fp16")), "weights_exceed_memory"),
-        (subject(DENSE_8B, "l4-24gb", EngineRequest(version="0.19.0", gpu_memory_utilization=0.68)), "no_room_for_kv"),
+        (subject(LLAMA_70B), "weights_exceed_memory"),
+        (subject(LLAMA_8B, "t4-16gb", formats=("fp16", "fp16")), "weights_exceed_memory"),
+        (subject(LLAMA_8B, "l4-24gb", EngineRequest(version="0.19.0", gpu_memory_utilization=0.68)), "no_room_for_kv"),
         (
-            subject(DENSE_8B, "l4-24gb", EngineRequest(version="0.19.0", gpu_memory_utilization=1.0)),
+            subject(LLAMA_8B, "l4-24gb", EngineRequest(version="0.19.0", gpu_memory_utilization=1.0)),
             "free_memory_below_budget",
         ),
-        (subject(DENSE_8B, "l4-24gb"), "context_does_not_fit"),
-        (subject(DENSE_8B, request=EngineRequest(kv_cache_memory_bytes=70 * GIB)), "no_room_for_kv"),
-        (subject(DENSE_8B, layout=Layout(tensor=3.0)), "layout_illegal"),
-        (subject(DENSE_8B, layout=Layout(pipeline=64.0)), "layout_illegal"),
-        (subject(DENSE_8B, "mi300x-192gb", EngineRequest(name="tensorrt-llm")), "engine_unsupported"),
+        (subject(LLAMA_8B, "l4-24gb"), "context_does_not_fit"),
+        (subject(LLAMA_8B, request=EngineRequest(kv_cache_memory_bytes=70 * GIB)), "no_room_for_kv"),
+        (subject(LLAMA_8B, layout=Layout(tensor=3.0)), "layout_illegal"),
+        (subject(LLAMA_8B, layout=Layout(pipeline=64.0)), "layout_illegal"),
+        (subject(LLAMA_8B, "mi300x-192gb", EngineRequest(name="tensorrt-llm")), "engine_unsupported"),
         (
-            subject(msgspec.structs.replace(DENSE_8B, model_type="gpt_oss"), request=EngineRequest(version="0.8.5")),
+            subject(msgspec.structs.replace(LLAMA_8B, model_type="gpt_oss"), request=EngineRequest(version="0.8.5")),
             "engine_unsupported",
         ),
         (
-            subject(DENSE_8B, formats=("awq-int4", "auto"), request=EngineRequest(name="llama.cpp")),
+            subject(LLAMA_8B, formats=("awq-int4", "auto"), request=EngineRequest(name="llama.cpp")),
             "weights_format_unsupported",
         ),
-        (subject(DENSE_8B, formats=("bf16", "gguf-q8-0")), "kv_format_unsupported"),
+        (subject(LLAMA_8B, formats=("bf16", "gguf-q8-0")), "kv_format_unsupported"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -169,19 +134,19 @@ def test_every_way_not_to_fit(asked: Subject, reason: str) -> None:
 
 
 def test_the_longest_context_starts_and_the_next_does_not() -> None:
-    short = vram_budget(subject(DENSE_8B, "l4-24gb"))
+    short = vram_budget(subject(LLAMA_8B, "l4-24gb"))
     assert short.longest_context is not None
     for length, verdict in ((short.longest_context, "starts"), (short.longest_context + 16, "does_not_fit")):
         request = EngineRequest(version="0.19.0", max_model_len=length)
-        assert vram_budget(subject(DENSE_8B, "l4-24gb", request)).verdict == verdict
+        assert vram_budget(subject(LLAMA_8B, "l4-24gb", request)).verdict == verdict
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        subject(DENSE_8B, "l4-24gb"),
-        subject(DENSE_70B),
-        subject(DENSE_8B, "l4-24gb", EngineRequest(version="0.19.0", gpu_memory_utilization=0.7, max_model_len=4096)),
+        subject(LLAMA_8B, "l4-24gb"),
+        subject(LLAMA_70B),
+        subject(LLAMA_8B, "l4-24gb", EngineRequest(version="0.19.0", gpu_memory_utilization=0.7, max_model_len=4096)),
     ],
     ids=["context", "weights", "pool"],
 )
@@ -214,7 +179,7 @@ def test_every_remedy_was_tried(asked: Subject) -> None:
 def test_remedies_serve_the_asked_workload() -> None:
     asked = Asked(context_tokens=8192, concurrent_sequences=100)
     budget = vram_budget(
-        subject(DENSE_8B, request=EngineRequest(version="0.19.0", max_model_len=8192)), asked, PROPOSALS
+        subject(LLAMA_8B, request=EngineRequest(version="0.19.0", max_model_len=8192)), asked, PROPOSALS
     )
     assert budget.verdict == "starts"
     assert budget.workload_fit is not None
@@ -231,7 +196,7 @@ def test_remedies_serve_the_asked_workload() -> None:
 )
 def test_the_launch_line_is_one_shell_command(engine: EngineName, program: str) -> None:
     asked = msgspec.structs.replace(
-        subject(DENSE_8B, request=EngineRequest(name=engine, max_model_len=8192), layout=Layout(tensor=2.0)),
+        subject(LLAMA_8B, request=EngineRequest(name=engine, max_model_len=8192), layout=Layout(tensor=2.0)),
         model="org/name; rm -rf 'x'",
     )
     line = vram_budget(asked).launch
@@ -242,7 +207,7 @@ def test_the_launch_line_is_one_shell_command(engine: EngineName, program: str) 
 
 def test_adapters_and_drafts_reach_the_launch_line() -> None:
     request = EngineRequest(version="0.19.0", lora=Lora(max_rank=32), speculative=Speculative(method="mtp", tokens=3))
-    asked = msgspec.structs.replace(subject(DENSE_8B, request=request), request=request)
+    asked = msgspec.structs.replace(subject(LLAMA_8B, request=request), request=request)
     line = vram_budget(asked).launch
     assert shlex.split(line.command) == list(line.args)
     assert "--enable-lora" in line.args
@@ -264,9 +229,9 @@ def test_an_encoder_has_no_pool() -> None:
 
 
 def test_adapters_and_drafts_count_as_weights() -> None:
-    plain = vram_budget(subject(DENSE_8B))
+    plain = vram_budget(subject(LLAMA_8B))
     request = EngineRequest(version="0.19.0", lora=Lora(max_loras=4, max_rank=64), speculative=Speculative(tokens=3))
-    more = vram_budget(subject(DENSE_8B, request=request))
+    more = vram_budget(subject(LLAMA_8B, request=request))
     # 4 adapters x rank 64 x 32 layers x 2 bytes x (4 projections of 4096 + 4096 or 1024, 3 of 4096 + 14336)
     assert more.weights["adapters"] == 4 * 64 * 32 * 2 * (2 * 8192 + 2 * 5120 + 3 * 18_432)
     assert more.per_gpu.weights_bytes == plain.per_gpu.weights_bytes + more.weights["adapters"]
@@ -274,7 +239,7 @@ def test_adapters_and_drafts_count_as_weights() -> None:
 
 
 def test_offloaded_weights_leave_the_card() -> None:
-    budget = vram_budget(subject(DENSE_8B, request=EngineRequest(version="0.19.0", cpu_offload_bytes=4 * GIB)))
+    budget = vram_budget(subject(LLAMA_8B, request=EngineRequest(version="0.19.0", cpu_offload_bytes=4 * GIB)))
     assert budget.weights["in_host_memory"] == -4 * GIB
     assert adds_up(budget)
 
@@ -282,14 +247,14 @@ def test_offloaded_weights_leave_the_card() -> None:
 def test_every_default_is_listed() -> None:
     request = EngineRequest()
     rules = behaviour(ENGINES["vllm"])
-    _, assumed = resolve_settings(request, DENSE_8B, CARDS["a100-sxm-80gb"], Layout(), rules)
+    _, assumed = resolve_settings(request, LLAMA_8B, CARDS["a100-sxm-80gb"], Layout(), rules)
     values = {each.field: each.value for each in assumed}
     assert values["/engine/version"] == rules.version
     assert values["/engine/max_model_len"] == 131_072
     assert values["/engine/max_num_seqs"] == 256
     assert values["/engine/max_num_batched_tokens"] == 2048
     assert values["/engine/gpu_memory_utilization"] == 0.92
-    _, large = resolve_settings(request, DENSE_8B, CARDS["h100-sxm-80gb"], Layout(), rules)
+    _, large = resolve_settings(request, LLAMA_8B, CARDS["h100-sxm-80gb"], Layout(), rules)
     assert {each.value for each in large} >= {1024, 8192}
     given = msgspec.structs.replace(
         request,
@@ -299,11 +264,11 @@ def test_every_default_is_listed() -> None:
         max_num_batched_tokens=1,
         gpu_memory_utilization=0.5,
     )
-    assert resolve_settings(given, DENSE_8B, CARDS["h100-sxm-80gb"], Layout(), rules)[1] == ()
+    assert resolve_settings(given, LLAMA_8B, CARDS["h100-sxm-80gb"], Layout(), rules)[1] == ()
 
 
 def test_sglang_starts_below_the_context_and_says_so() -> None:
-    budget = vram_budget(subject(DENSE_8B, "l4-24gb", EngineRequest(name="sglang", version="0.5.5")))
+    budget = vram_budget(subject(LLAMA_8B, "l4-24gb", EngineRequest(name="sglang", version="0.5.5")))
     assert budget.verdict == "starts"
     assert "pool_below_context" in {risk.code for risk in budget.warnings}
 
@@ -323,4 +288,4 @@ def test_every_message_of_the_domain_has_its_sentence() -> None:
     used = set(re.findall(r'Message\(\s*"(\w+)"', sources)) | set(re.findall(r'_risk\("(\w+)"', sources))
     used |= set(re.findall(r'_Check\("(\w+)"', sources))
     assert used <= set(TEXTS)
-    assert isinstance(vram_budget(subject(DENSE_70B)).reason, Message)
+    assert isinstance(vram_budget(subject(LLAMA_70B)).reason, Message)
