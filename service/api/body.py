@@ -20,6 +20,7 @@ from service.domain.message import Message
 T = TypeVar("T")
 
 BODY_LIMIT_BYTES = 1024 * 1024
+READ_BEYOND_LIMIT_BYTES = 4 * 1024 * 1024
 DEEPEST_NESTING = 100
 _LARGEST_EXACT_FLOAT = 2.0**53
 """Above it a float no longer tells neighbouring integers apart (IEEE 754 binary64)."""
@@ -41,11 +42,14 @@ _decoder = msgspec.json.Decoder(float_hook=_number)
 async def read_body(receive: Receive, content_length: str | None, limit_bytes: int) -> bytes:
     """The whole body.
 
+    One that is somewhat too large is read to its end and thrown away: many clients look for an answer only after they
+    have sent all of it, and would see a broken connection instead of the refusal.
+
     Raises:
         Refusal: it is larger than ``limit_bytes`` (413), or ended early (400).
 
     """
-    if content_length and content_length.isdecimal() and int(content_length) > limit_bytes:
+    if content_length and content_length.isdecimal() and int(content_length) > limit_bytes + READ_BEYOND_LIMIT_BYTES:
         raise _too_large(limit_bytes)
     chunks: list[bytes] = []
     size = 0
@@ -55,9 +59,15 @@ async def read_body(receive: Receive, content_length: str | None, limit_bytes: i
             raise refusal(Message("fault_bad_request", {"reason": "the connection was closed"}), "bad_request")
         chunk = event.get("body", b"")
         size += len(chunk)
-        if size > limit_bytes:
+        if size > limit_bytes + READ_BEYOND_LIMIT_BYTES:
             raise _too_large(limit_bytes)
-        if not event.get("more_body", False):
+        more = event.get("more_body", False)
+        if size > limit_bytes:
+            chunks.clear()
+            if not more:
+                raise _too_large(limit_bytes)
+            continue
+        if not more:
             return chunk if not chunks else b"".join((*chunks, chunk))
         chunks.append(chunk)
 

@@ -12,7 +12,7 @@ Kind = Literal["interactive", "batch"]
 """interactive: people wait for tokens; batch: throughput and the deadline matter, time to first token does not."""
 
 Milliseconds = Annotated[float, Meta(ge=0, le=3_600_000)]
-TargetMs = Annotated[float, Meta(gt=0, le=1_000_000_000)]
+TargetMs = Annotated[float, Meta(ge=1e-6, le=1_000_000_000)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 

@@ -96,6 +96,8 @@ def test_every_refusal_is_a_problem_document(floor: Server) -> None:
         (422, "wrong_type", floor.request("POST", "/noop", b"[]", JSON)),
         (422, "unknown_query_parameter", floor.request("POST", "/noop?x=1", b"{}", JSON)),
         (404, "not_found", floor.request("GET", "/%ff%00%2e%2e")),
+        (414, "uri_too_long", floor.request("GET", "/health/live?x=" + "x" * 40_000)),
+        (422, "unknown_query_parameter", floor.request("GET", "/health/live?x=" + "x" * 20_000)),
     ]
     for status, code, (answered, headers, body) in cases:
         problem = json.loads(body)
