@@ -16,6 +16,7 @@ from service.domain.engine import EngineBehaviour, EngineRequest
 from service.domain.engine_settings import read_version
 from service.domain.message import Message
 from service.domain.question import Ask, Environment, Question
+from service.domain.units import HOURS_PER_MONTH
 from service.domain.work import Work, work
 
 UNLIMITED = float("inf")
@@ -137,6 +138,6 @@ def _spare(body: RecommendationRequest, workload: Work, gathered: Gathered) -> f
 def _assume_load(body: RecommendationRequest, gathered: Gathered) -> None:
     gathered.assumptions.extend(traffic_assumptions(body.traffic))
     if body.operation is None:
-        gathered.assume("/operation/hours_per_month", 730.0, Message("assumed_hours_per_month"))
+        gathered.assume("/operation/hours_per_month", HOURS_PER_MONTH, Message("assumed_hours_per_month"))
     if body.traffic.hourly_profile is None and body.traffic.batch is None:
         gathered.assume("/traffic/hourly_profile", 1.0, Message("assumed_peak_all_day"))
