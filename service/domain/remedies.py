@@ -1,6 +1,7 @@
 """What would make a deployment fit, in order of least harm. Every remedy was evaluated."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -61,30 +62,36 @@ def remedies(subject: Subject, outcome: Outcome, asked: Asked | None, proposals:
     Of the steps of one kind (sequences, fraction, ranks, cards) the first that fits is given.
     """
     found: list[Remedy] = []
-    seen: set[str] = set()
-    for change in _changes(subject, outcome, asked, proposals):
-        if change.code in seen:
+    for _, steps in groupby(_changes(subject, outcome, asked, proposals), key=lambda change: change.code):
+        likely = [change for change in steps if not cannot_help(subject, outcome, change.subject)]
+        # Each step of these goes further than the one before: where the last does not fit, none does.
+        if len(likely) > 1 and likely[0].code in _RISING and _remedy(likely[-1], asked) is None:
             continue
-        if cannot_help(subject, outcome, change.subject):
-            continue
-        after = weigh_unless_refused(change.subject)
-        if after is None or after.reason_code is not None:
-            continue
-        if asked is not None:
-            at_once = requests_at_once(change.subject, as_float(after.parts.kv_cache), asked)
-            if at_once < asked.concurrent_sequences:
-                continue
-        seen.add(change.code)
-        found.append(
-            Remedy(
-                code=change.code,
-                message=change.message,
-                patch=change.patch,
-                capacity_tokens=int(as_float(after.capacity.capacity_tokens)),
-                max_concurrency=round(as_float(after.capacity.max_concurrency), 2),
-            )
-        )
+        remedy = next((one for change in likely if (one := _remedy(change, asked)) is not None), None)
+        if remedy is not None:
+            found.append(remedy)
     return tuple(found)
+
+
+_RISING = frozenset({"lower_max_num_seqs", "lower_max_num_batched_tokens", "larger_gpu"})
+
+
+def _remedy(change: _Change, asked: Asked | None) -> Remedy | None:
+    """The change as a remedy; None where the deployment, or the asked workload, does not fit after it."""
+    after = weigh_unless_refused(change.subject)
+    if after is None or after.reason_code is not None:
+        return None
+    if asked is not None:
+        at_once = requests_at_once(change.subject, as_float(after.parts.kv_cache), asked)
+        if at_once < asked.concurrent_sequences:
+            return None
+    return Remedy(
+        code=change.code,
+        message=change.message,
+        patch=change.patch,
+        capacity_tokens=int(as_float(after.capacity.capacity_tokens)),
+        max_concurrency=round(as_float(after.capacity.max_concurrency), 2),
+    )
 
 
 def _changes(subject: Subject, outcome: Outcome, asked: Asked | None, proposals: Proposals) -> Iterator[_Change]:

@@ -174,7 +174,8 @@ def _reject_layouts(everything: Candidates, question: Question) -> None:
     """Layouts that do not divide the model, or take more accelerators than allowed."""
     alive = everything.fate.alive
     layout = take(everything.deployment.layout, alive)
-    legal = np.broadcast_to(layout_is_legal(question.architecture, layout), alive.shape)
+    span = question.behaviour.experts_span_data
+    legal = np.broadcast_to(layout_is_legal(question.architecture, layout, span_data=span), alive.shape)
     everything.fate.reject(alive[~legal], "layout_illegal")
     gpus = np.asarray(layout.gpus)
     many = legal & (gpus > question.max_gpus)
