@@ -8,7 +8,7 @@ from service.api.deployments import needed, read_draft
 from service.api.purchase_terms import allowed_accelerators, purchase_terms
 from service.api.resolve import Gathered, read_behaviour, read_kv_cache, read_model, read_weights
 from service.api.weight_choices import smaller_choices, weight_choice, weight_choices
-from service.api.wire import Constraints, OperationPart, RecommendationRequest
+from service.api.wire import Constraints, ModelSpec, OperationPart, RecommendationRequest
 from service.catalog.snapshot import Snapshot
 from service.domain.concurrency import DEFAULT_HEADROOM
 from service.domain.demand import check_targets, traffic_assumptions
@@ -56,7 +56,7 @@ def read_ask(body: RecommendationRequest, call: Call[Snapshot], gathered: Gather
     run = body.operation or OperationPart()
     ask = Ask(
         model=served.id,
-        model_reference=msgspec.to_builtins(body.model),
+        model_reference=_reference(body.model),
         model_assumptions=told,
         traffic=body.traffic,
         calls=1.0 if body.application is None else body.application.llm_calls_per_request,
@@ -90,6 +90,13 @@ def read_ask(body: RecommendationRequest, call: Call[Snapshot], gathered: Gather
     )
     _assume_load(body, gathered)
     return ask
+
+
+def _reference(model: str | ModelSpec) -> object:
+    """The model as replays name it; a config of the caller's own is not sent back with each option."""
+    if isinstance(model, str) or model.config is None:
+        return msgspec.to_builtins(model)
+    return None
 
 
 def _work(body: RecommendationRequest) -> Work:

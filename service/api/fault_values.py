@@ -76,12 +76,13 @@ def wrong_type(expected: frozenset[str], value: object, at: str) -> Fault:
 
 def number_faults(shape: inspect.IntType | inspect.FloatType, value: float, at: str) -> Iterator[Fault]:
     """Faults of a number against its bounds; a number that no float can hold is one too."""
+    try:
+        as_float = float(value)
+    except OverflowError:
+        as_float = math.inf
     if isinstance(shape, inspect.FloatType):
-        try:
-            value = float(value)
-        except OverflowError:
-            value = math.inf
-    if not math.isfinite(value):
+        value = as_float
+    if not math.isfinite(as_float):
         yield _out_of_range("fault_beyond_float_range", {}, at)
         return
     if shape.ge is not None and value < shape.ge:

@@ -12,6 +12,9 @@ from service.domain.errors import UnknownId
 from service.domain.message import Message
 from service.domain.offer_terms import DEFAULT_TERMS, OfferTerms
 
+MOST_FAULTS = 20
+"""Unknown names told at once; looking for names like them takes milliseconds each."""
+
 
 def allowed_accelerators(names: tuple[str, ...] | None, snapshot: Snapshot, gathered: Gathered) -> NDArray[np.bool_]:
     """Whether each accelerator of the fleet is among those that the caller names; all are where none is named."""
@@ -19,6 +22,8 @@ def allowed_accelerators(names: tuple[str, ...] | None, snapshot: Snapshot, gath
         return np.ones(len(snapshot.fleet.accelerators), dtype=bool)
     allowed = np.zeros(len(snapshot.fleet.accelerators), dtype=bool)
     for position, name in enumerate(names):
+        if len(gathered.errors) >= MOST_FAULTS:
+            break
         pointer = f"/constraints/gpus/{position}"
         card = gathered.attempt(lambda name=name, pointer=pointer: catalog_gpu(name, pointer, snapshot, gathered))  # type: ignore[misc]
         if card is not None:
@@ -30,10 +35,13 @@ def purchase_terms(constraints: Constraints, snapshot: Snapshot, gathered: Gathe
     """The caller's terms over the defaults, each default listed."""
     providers = None
     if constraints.providers is not None:
-        providers = tuple(
-            gathered.attempt(lambda name=name, at=at: _provider(name, f"/constraints/providers/{at}", snapshot)) or ""  # type: ignore[misc]
-            for at, name in enumerate(constraints.providers)
-        )
+        found = []
+        for position, name in enumerate(constraints.providers):
+            if len(gathered.errors) >= MOST_FAULTS:
+                break
+            pointer = f"/constraints/providers/{position}"
+            found.append(gathered.attempt(lambda name=name, pointer=pointer: _provider(name, pointer, snapshot)))  # type: ignore[misc]
+        providers = tuple(name for name in found if name is not None)
     if constraints.terms is None:
         gathered.assume("/constraints/terms", ", ".join(DEFAULT_TERMS.terms), Message("assumed_terms"))
     longest_term = constraints.max_min_term_months

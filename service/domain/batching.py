@@ -87,10 +87,12 @@ def _steps(serving: Serving, batch: Number, *, chunked: bool) -> Step:
     """``step_at`` of deployments that all cut their prompts into chunks, or none of which does."""
     costs, shape = serving.costs, serving.shape
     running = batch / costs.stages
-    decode_rows = running * shape.rows_per_step
+    # A step is only run when somebody decodes: at a mean below one, one sequence at a time.
+    decoding = greater(running, 1.0)
+    decode_rows = decoding * shape.rows_per_step
     others = serving.others(batch)
     arriving = running * (shape.computed_input / shape.steps) * others
-    sequences_s = costs.fixed_s + costs.sequence_s * running
+    sequences_s = costs.fixed_s + costs.sequence_s * decoding
     decode_s = sequences_s + rows_s(costs, decode_rows)
     attention_s = costs.prefill_attention_s * (running / shape.steps) * others
     if chunked:

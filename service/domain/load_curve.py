@@ -8,7 +8,7 @@ from service.domain.batching import Serving
 from service.domain.latency import delays, load_at, tpot_s, ttft_s
 from service.domain.units import MS_PER_S
 
-FRACTIONS = (0.02, 0.1, 0.25, 0.45, 0.65, 0.8, 0.95)
+FRACTIONS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.95)
 """Of the batch's ceiling."""
 
 

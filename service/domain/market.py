@@ -103,3 +103,12 @@ def open_offers(market: Market, terms: OfferTerms, evaluated_on: date) -> OpenOf
         by_accelerator={int(owner): index[owners == owner] for owner in np.unique(owners)},
         refusals=refusals,
     )
+
+
+def largest_instances(market: Market, open_: OpenOffers, fleet: Fleet) -> FloatArray:
+    """Accelerators of the largest open instance of each accelerator of the fleet; 0 where nobody sells it."""
+    largest = np.zeros(len(fleet.accelerators))
+    for owner, offers in open_.by_accelerator.items():
+        if owner != NO_ACCELERATOR:
+            largest[owner] = market.gpus[offers].max()
+    return largest

@@ -125,7 +125,12 @@ def _performance(
 
 def share_of(traffic: Traffic, share: float, serving: float, calls: float) -> Traffic:
     """Traffic of one serving replica: ``share`` in calls per second, or in clients of a closed loop."""
-    plain: dict[str, Any] = {"users": None, "burst_factor": 1.0, "requests_per_second": None}
+    plain: dict[str, Any] = {
+        "users": None,
+        "burst_factor": 1.0,
+        "requests_per_second": None,
+        "hourly_profile": None,
+    }
     if traffic.concurrent_requests is not None:
         plain["concurrent_requests"] = share
     elif traffic.batch is not None:

@@ -49,6 +49,12 @@ def risks(searched: Searched, written: Written) -> tuple[Message, ...]:
 
 def _risks_of_estimates(written: Written) -> Iterator[Message]:
     weights, accelerator = written.subject.weights, written.subject.accelerator
+    asked, window = (
+        written.subject.deployment.settings.max_model_len,
+        written.subject.architecture.max_position_embeddings,
+    )
+    if as_float(asked) > window:
+        yield Message("risk_context_beyond_checkpoint", {"asked": int(as_float(asked)), "window": window})
     if not written.safe:
         yield Message("risk_targets_not_safe")
     # A model trained in its format loses nothing by it.

@@ -11,7 +11,7 @@ from service.domain.provider_questions import offer_questions, questions
 from service.domain.recommendation import ProviderOption, ProviderVerdict
 from service.domain.searched import Searched
 
-MOST_QUESTIONS = 2
+MOST_QUESTIONS = 1
 """Of one provider here; a recommendation of it asks all, and `GET /v1/providers/{id}` tells all that is unknown."""
 
 NO_OFFER = "no_offer"

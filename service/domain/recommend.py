@@ -8,7 +8,7 @@ from service.domain.calibration import Profiles
 from service.domain.columns import at
 from service.domain.demand import stated_load
 from service.domain.fleet import Fleet
-from service.domain.market import NO_ACCELERATOR, Market, OpenOffers
+from service.domain.market import Market, OpenOffers, largest_instances
 from service.domain.message import Message
 from service.domain.option_answer import parallelism_of, write_option
 from service.domain.options import options
@@ -28,7 +28,7 @@ from service.domain.search import find
 from service.domain.searched import Searched
 from service.domain.units import MS_PER_S
 
-MOST_PARETO_POINTS = 12
+MOST_PARETO_POINTS = 10
 
 
 class Recommendations(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Recommendations(msgspec.Struct, frozen=True, kw_only=True):
 
     recommendations: list[Recommendation]
     pareto: list[ParetoPoint]
-    """Cheapest first, at most 12."""
+    """Cheapest first, at most 10."""
     rejected: list[Rejection]
     by_provider: list[ProviderVerdict]
     revisit_when: list[RevisitWhen]
@@ -44,9 +44,7 @@ class Recommendations(msgspec.Struct, frozen=True, kw_only=True):
 
 def recommend(ask: Ask, fleet: Fleet, market: Market, open_offers: OpenOffers, profiles: Profiles) -> Recommendations:
     """Rank what carries the workload under the targets, over the whole fleet and all open offers."""
-    sold = np.zeros(len(fleet.accelerators), dtype=bool)
-    sold[[owner for owner in open_offers.by_accelerator if owner != NO_ACCELERATOR]] = True
-    found = find(ask.question, fleet, sold, profiles)
+    found = find(ask.question, fleet, largest_instances(market, open_offers, fleet), profiles)
     priced = options(ask, found, market, open_offers)
     score = scores(ask.objective, found, priced, market, ask.question)
     order = ranked(score, found, priced)

@@ -29,11 +29,11 @@ RejectionCode = Literal[
     "out_of_memory_at_load",
     "performance_unknown",
     "no_offer",
+    "needs_multi_node",
     "ttft_too_high",
     "tpot_too_high",
     "e2e_too_high",
     "load_above_capacity",
-    "needs_multi_node",
     "too_many_gpus",
     "over_budget",
     "more_expensive",
@@ -112,7 +112,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """Bodies that give this option's parts at the single endpoints."""
 
     vram_budget: dict[str, object]
-    """Of `POST /v1/vram-budgets`."""
+    """Of `POST /v1/vram-budgets`; without `model` where the request gave a config: put it in again."""
     performance_estimate: dict[str, object]
     """Of `POST /v1/performance-estimates`."""
     cost_projection: dict[str, object]

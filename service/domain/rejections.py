@@ -8,7 +8,7 @@ import numpy as np
 from service.domain.answer import significant
 from service.domain.candidates import ALIVE, STAGE, STAGES
 from service.domain.fleet import IntArray
-from service.domain.market import closed
+from service.domain.market import closed, largest_instances
 from service.domain.message import Message
 from service.domain.offer_terms import age_days
 from service.domain.recommendation import Objective, Rejection, RejectionCode, RejectionDetail
@@ -53,7 +53,7 @@ def rejections(searched: Searched) -> list[Rejection]:
         code = STAGES[int(fate.stage[candidate])]
         detail = RejectionDetail(limit=_number(fate.limit[candidate]), value=_number(fate.value[candidate]))
         change: dict[str, object] | None = None
-        if code in _MEMORY and sold and position in smaller:
+        if code in _MEMORY and position in smaller:
             change = {"weights": smaller[position]}
         elif code in _SLOW:
             change = _relaxed(searched, int(candidate))
@@ -121,7 +121,8 @@ def _fits_with(searched: Searched) -> dict[int, str]:
     if not smaller:
         return {}
     question = msgspec.structs.replace(searched.ask.question, choices=smaller)
-    owners, choices, stages = memory_stages(question, searched.fleet)
+    largest = largest_instances(searched.market, searched.open, searched.fleet)
+    owners, choices, stages = memory_stages(question, searched.fleet, largest)
     found: dict[int, str] = {}
     for position, choice in enumerate(smaller):
         for owner in np.unique(owners[(stages == ALIVE) & (choices == position)]).tolist():

@@ -6,8 +6,10 @@ from itertools import groupby
 import msgspec
 
 from service.domain.accelerator import Accelerator
+from service.domain.assembly import card_of
 from service.domain.deployment import Deployment, EngineSettings
-from service.domain.engine import FRACTION_FIELDS
+from service.domain.engine import FRACTION_FIELDS, EngineRequest
+from service.domain.engine_settings import resolve_settings
 from service.domain.message import Message
 from service.domain.numeric import as_float
 from service.domain.quantization import Quantization, runs_on
@@ -205,12 +207,16 @@ def _larger_cards(subject: Subject, outcome: Outcome, cards: Sequence[Accelerato
     now, weights = as_float(subject.deployment.card.usable_memory_bytes), as_float(outcome.counted.weights)
     larger = (each for each in cards if each.usable_memory_bytes > max(now, weights))
     for accelerator in sorted(larger, key=lambda each: each.usable_memory_bytes):
-        card = msgspec.structs.replace(
-            subject.deployment.card,
-            usable_memory_bytes=float(accelerator.usable_memory_bytes),
-            link_bytes_per_s=accelerator.interconnect.gb_per_s_per_direction * 1e9,
+        settings, _ = resolve_settings(
+            subject.request or EngineRequest(name=subject.behaviour.engine),
+            subject.architecture,
+            accelerator,
+            subject.deployment.layout,
+            subject.behaviour,
+            as_float(subject.deployment.settings.draft_bytes),
         )
-        changed = _with(subject, msgspec.structs.replace(subject.deployment, card=card))
-        changed = msgspec.structs.replace(changed, accelerator=accelerator)
+        card = card_of(accelerator, subject.weights)
+        deployment = msgspec.structs.replace(subject.deployment, card=card, settings=settings)
+        changed = msgspec.structs.replace(_with(subject, deployment), accelerator=accelerator)
         message = Message("remedy_larger_card", {"gpu": accelerator.id})
         yield _Change("larger_gpu", message, {"gpu": accelerator.id}, changed)

@@ -32,6 +32,8 @@ def replay(ask: Ask, model: object, subject: Subject, traffic: Traffic, costs: C
         "engine": msgspec.to_builtins(msgspec.structs.replace(ask.question.engine, version=subject.behaviour.version)),
         "evaluated_on": ask.evaluated_on,
     }
+    if deployment["model"] is None:
+        del deployment["model"]
     work = ask.question.work
     performance = {**deployment, "traffic": _given(traffic), "kind": work.kind}
     if work.targets is not None:

@@ -60,14 +60,17 @@ class Found(msgspec.Struct, frozen=True, eq=False):
     """What the bounds limit at no load: one row a bound, one column a candidate; NaN for candidates not too slow."""
 
 
-def find(question: Question, fleet: Fleet, sold: NDArray[np.bool_], profiles: Profiles) -> Found:
-    """Evaluate the whole fleet; ``sold``: accelerators with an open offer (the others are not worth timing)."""
+def find(question: Question, fleet: Fleet, largest: FloatArray, profiles: Profiles) -> Found:
+    """Evaluate the whole fleet.
+
+    ``largest``: accelerators of the largest instance on offer, by accelerator (0: none); what nobody sells is not timed.
+    """
     work, behaviour = question.work, question.behaviour
     everything, weighed, parts = _weigh(question, fleet)
     fate = everything.fate
     unknown = fate.alive[np.asarray(everything.deployment.card.flops_per_s)[fate.alive] <= 0.0]
     fate.reject(unknown, "performance_unknown")
-    fate.reject(fate.alive[~sold[everything.accelerator[fate.alive]]], "no_offer")
+    _reject_unsold(everything, largest)
 
     fitting = fate.alive
     deployment = take(everything.deployment, fitting)
@@ -121,9 +124,12 @@ def find(question: Question, fleet: Fleet, sold: NDArray[np.bool_], profiles: Pr
     )
 
 
-def memory_stages(question: Question, fleet: Fleet) -> tuple[IntArray, IntArray, NDArray[np.int64]]:
-    """Accelerator and weight choice of each candidate, and its stage as far as layouts and memory tell."""
+def memory_stages(
+    question: Question, fleet: Fleet, largest: FloatArray
+) -> tuple[IntArray, IntArray, NDArray[np.int64]]:
+    """Accelerator and weight choice of each candidate, and its stage as far as layouts, memory and instances tell."""
     everything, _, _ = _weigh(question, fleet)
+    _reject_unsold(everything, largest)
     return everything.accelerator, everything.choice, everything.fate.stage
 
 
@@ -217,6 +223,16 @@ def _profiles(question: Question, everything: Candidates, rows: IntArray, fleet:
     ]
     table = tables[0] if len(tables) == 1 else joined(tables)
     return take(table, everything.choice[rows] * len(fleet.accelerators) + everything.accelerator[rows])
+
+
+def _reject_unsold(everything: Candidates, largest: FloatArray) -> None:
+    """Candidates of cards that nobody sells, or of more cards than any instance has."""
+    alive = everything.fate.alive
+    most = largest[everything.accelerator[alive]]
+    gpus = np.asarray(everything.deployment.layout.gpus)[alive]
+    everything.fate.reject(alive[most == 0.0], "no_offer")
+    larger = (most > 0.0) & (gpus > most)
+    everything.fate.reject(alive[larger], "needs_multi_node", most[larger], gpus[larger])
 
 
 _SLOW: dict[str, RejectionCode] = {"ttft": "ttft_too_high", "tpot": "tpot_too_high", "e2e": "e2e_too_high"}

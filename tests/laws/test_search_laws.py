@@ -89,7 +89,7 @@ def subject_of(question: Question, snapshot: Snapshot, accelerator: int, choice:
 def searched(request: pytest.FixtureRequest, snapshot: Snapshot) -> tuple[Question, Traffic, Found]:
     case = CASES[request.param]
     question = question_of(case, snapshot)
-    everywhere = np.ones(len(snapshot.fleet.accelerators), dtype=bool)
+    everywhere = np.full(len(snapshot.fleet.accelerators), 64.0)
     return question, case[2], find(question, snapshot.fleet, everywhere, snapshot.profiles)
 
 
@@ -150,7 +150,7 @@ def test_load_and_latency_are_the_same_to_the_bit(
 def test_what_does_not_fit_fails_for_the_same_reason(name: str, snapshot: Snapshot) -> None:
     question = question_of(CASES[name], snapshot)
     fleet = snapshot.fleet
-    owners, choices, stages = memory_stages(question, fleet)
+    owners, choices, stages = memory_stages(question, fleet, np.full(len(fleet.accelerators), 64.0))
     seen: set[str | None] = set()
     dense = not question.architecture.experts
     for candidate in range(0, owners.size, 7):

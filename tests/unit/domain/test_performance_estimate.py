@@ -17,6 +17,7 @@ from service.domain.calibration import profile_for
 from service.domain.deployment import Layout
 from service.domain.engine import EngineRequest, Speculative
 from service.domain.lengths import TokenLengths
+from service.domain.load_curve import FRACTIONS
 from service.domain.performance import PerformanceEstimate, performance
 from service.domain.verdict import weigh
 from service.domain.work import Run, work
@@ -259,7 +260,7 @@ def test_the_application_adds_to_what_the_user_sees() -> None:
 
 def test_the_curve_rises() -> None:
     curve = estimate(at(1)).curve
-    assert len(curve) == 7
+    assert len(curve) == len(FRACTIONS)
     for name in ("requests_per_second", "concurrency", "ttft_ms_p95", "tpot_ms_p95", "output_tokens_per_second"):
         values = [getattr(point, name) for point in curve]
         assert values == sorted(values), name
