@@ -7,6 +7,7 @@ import numpy as np
 
 from service.domain.answer import significant
 from service.domain.candidates import ALIVE, STAGE, STAGES
+from service.domain.engine import FRACTION_FIELDS
 from service.domain.fleet import IntArray
 from service.domain.market import closed, largest_instances
 from service.domain.message import Message
@@ -25,6 +26,7 @@ _LOST: dict[Objective, RejectionCode] = {
 }
 _MEMORY = frozenset({"weights_exceed_memory", "no_room_for_kv", "context_does_not_fit"})
 _SLOW = frozenset({"ttft_too_high", "tpot_too_high", "e2e_too_high"})
+ROOMY_FRACTION = 0.85
 _PRICE_STEPS = 1e4
 """Prices are told to a hundredth of a cent, rounded down."""
 _MARGIN = 1.1
@@ -41,6 +43,7 @@ def rejections(searched: Searched) -> list[Rejection]:
     fate = searched.found.candidates.fate
     nearest = _nearest_candidates(searched)
     smaller = _fits_with(searched)
+    roomier = _fits_with_room(searched)
     rows = []
     for position, card in enumerate(searched.fleet.accelerators):
         sold = position in searched.open.by_accelerator
@@ -55,6 +58,8 @@ def rejections(searched: Searched) -> list[Rejection]:
         change: dict[str, object] | None = None
         if code in _MEMORY and position in smaller:
             change = {"weights": smaller[position]}
+        elif code == "out_of_memory_at_load" and position in roomier:
+            change = {"engine": {FRACTION_FIELDS[searched.ask.question.behaviour.memory_rule]: ROOMY_FRACTION}}
         elif code in _SLOW:
             change = _relaxed(searched, int(candidate))
         elif code == "no_offer":
@@ -128,6 +133,18 @@ def _fits_with(searched: Searched) -> dict[int, str]:
         for owner in np.unique(owners[(stages == ALIVE) & (choices == position)]).tolist():
             found.setdefault(owner, choice.quantization.id)
     return found
+
+
+def _fits_with_room(searched: Searched) -> frozenset[int]:
+    """Accelerators that run out of memory after the pool, but not where the engine takes less for it."""
+    question, fate = searched.ask.question, searched.found.candidates.fate
+    field = FRACTION_FIELDS.get(question.behaviour.memory_rule)
+    if field is None or not np.any(fate.stage == STAGE["out_of_memory_at_load"]):
+        return frozenset()
+    engine = msgspec.structs.replace(question.engine, **{field: ROOMY_FRACTION})
+    largest = largest_instances(searched.market, searched.open, searched.fleet)
+    owners, _, stages = memory_stages(msgspec.structs.replace(question, engine=engine), searched.fleet, largest)
+    return frozenset(np.unique(owners[stages == ALIVE]).tolist())
 
 
 def _relaxed(searched: Searched, candidate: int) -> dict[str, object]:

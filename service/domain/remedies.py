@@ -22,6 +22,8 @@ from service.domain.workload_fit import Asked, requests_at_once
 SEQUENCE_STEPS = (256, 128, 64, 32, 16)
 BATCH_STEPS = (2048, 1024, 512)
 FRACTION_STEPS = (0.92, 0.95)
+SMALLER_FRACTION_STEPS = (0.9, 0.85, 0.8)
+"""What is left beside the budget when graphs and the sampler's warm-up come after the pool."""
 TENSOR_STEPS = (2, 4, 8, 16)
 
 Patch = dict[str, "str | int | float | bool | dict[str, str | int | float | bool]"]
@@ -102,6 +104,7 @@ def _changes(subject: Subject, outcome: Outcome, asked: Asked | None, proposals:
     if outcome.reason_code not in REFUSALS:
         yield from _smaller_batches(subject)
         yield from _larger_share(subject)
+        yield from _smaller_share(subject, outcome)
         yield from _no_graphs(subject)
     yield from _thinner_weights(subject, proposals.weights)
     yield from _more_ranks(subject)
@@ -170,6 +173,17 @@ def _larger_share(subject: Subject) -> Iterator[_Change]:
             changed = _with_settings(subject, memory_fraction=fraction)
             message = Message("remedy_larger_share", {"field": field, "value": fraction})
             yield _Change("raise_memory_fraction", message, {"engine": {field: fraction}}, changed)
+
+
+def _smaller_share(subject: Subject, outcome: Outcome) -> Iterator[_Change]:
+    field = FRACTION_FIELDS.get(subject.behaviour.memory_rule)
+    if field is None or outcome.reason_code != "out_of_memory_at_load":
+        return
+    for fraction in SMALLER_FRACTION_STEPS:
+        if fraction < as_float(subject.deployment.settings.memory_fraction):
+            changed = _with_settings(subject, memory_fraction=fraction)
+            message = Message("remedy_smaller_share", {"field": field, "value": fraction})
+            yield _Change("lower_memory_fraction", message, {"engine": {field: fraction}}, changed)
 
 
 def _no_graphs(subject: Subject) -> Iterator[_Change]:
