@@ -7,7 +7,7 @@ import msgspec
 from service.api.call import Call
 from service.api.deployments import Placed, read_deployment
 from service.api.resolve import Gathered, read_offer
-from service.api.wire import DeploymentPart, Id, ModelSpec, Parallelism
+from service.api.wire import DeploymentPart, ModelSpec, Parallelism
 from service.catalog.snapshot import Snapshot
 from service.domain.calibration import profile_of
 from service.domain.concurrency import ConcurrencyEstimate
@@ -109,13 +109,13 @@ def explained_cost(
     )
 
 
-def explained_options(call: Call[Snapshot], ask: Ask, found: Recommendations) -> Explained:
-    """Of ``recommendations``: the first option, put together again as its parts were."""
+def explained_options(call: Call[Snapshot], ask: Ask, found: Recommendations, model: str | ModelSpec) -> Explained:
+    """Of ``recommendations`` for ``model`` as the body names it: the first option, put together again as its parts were."""
     if not found.recommendations:
         return Explained(derivation=(), explanation=NOTHING_FOUND, checklist=())
     option = found.recommendations[0]
     costs = _costs(option)
-    placed = read_deployment(_replica(ask, option), call, Gathered())
+    placed = read_deployment(_replica(ask, option, model), call, Gathered())
     asked = _share(ask, option)
     subject, offer = placed.subject, option.offer
     at_load = _timed(call.snapshot, placed, asked)
@@ -134,11 +134,11 @@ def explained_options(call: Call[Snapshot], ask: Ask, found: Recommendations) ->
     )
 
 
-def _replica(ask: Ask, option: Recommendation) -> DeploymentPart:
+def _replica(ask: Ask, option: Recommendation, model: str | ModelSpec) -> DeploymentPart:
     """One replica as a body names it. Not read from the replay: a body's bounds may be tighter than what is found."""
     layout = option.parallelism
     return DeploymentPart(
-        model=msgspec.convert(option.replay.vram_budget["model"], Id | ModelSpec),
+        model=option.checkpoint if isinstance(model, str) else model,
         gpu=option.gpu,
         weights=option.weights,
         kv_cache=option.kv_cache,

@@ -59,7 +59,7 @@ def recommend_deployment(
         open_offers(snapshot.market, ask.terms, ask.evaluated_on),
         snapshot.profiles,
     )
-    more = members(explained_options(call, ask, found)) if query.explain else {}
+    more = members(explained_options(call, ask, found, body.model)) if query.explain else {}
     return extended(
         RecommendationAnswer,
         found,

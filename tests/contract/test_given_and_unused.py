@@ -70,3 +70,24 @@ def test_the_objective_says_what_it_ranks_by(api: "Api") -> None:
     schemas = api.get("/openapi.json")["components"]["schemas"]
     told = " ".join(schemas["RecommendationRequest"]["properties"]["objective"]["description"].split())
     assert "min_latency: the shortest time to the last token at p95" in told
+
+
+def test_a_config_of_the_callers_own_is_explained_but_not_sent_back(api: "Api") -> None:
+    config = {
+        "model_type": "llama",
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "intermediate_size": 14336,
+        "vocab_size": 128256,
+        "id2label": {str(number): "label" for number in range(1000)},
+    }
+    body = {
+        "model": {"id": "own/model", "config": config},
+        "traffic": {"requests_per_second": 1, "input_tokens": 500, "output_tokens": 100},
+    }
+    answer = api.ask("recommendations", body, explain="true")
+    assert answer["derivation"]
+    assert "id2label" not in repr(answer)
+    assert "model" not in answer["recommendations"][0]["replay"]["vram_budget"]
