@@ -35,7 +35,7 @@ class Placed(msgspec.Struct, frozen=True):
     proposals: Proposals
 
 
-REMEDY_WEIGHTS = ("fp8", "int4", "awq-int4", "nvfp4")
+REMEDY_WEIGHTS = ("fp8", "awq-int4", "nvfp4")
 """Formats that remedies may propose, in order of least harm."""
 REMEDY_KV_CACHES = ("fp8",)
 

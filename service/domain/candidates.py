@@ -16,7 +16,7 @@ from service.domain.assembly import draft_bytes_on_rank
 from service.domain.columns import stacked, take
 from service.domain.deployment import Card, Deployment, EngineSettings, Layout, Precision
 from service.domain.engine import EngineBehaviour, EngineRequest
-from service.domain.engine_settings import resolve_settings, takes_large_batch
+from service.domain.engine_settings import resolve_settings, settings_class
 from service.domain.fleet import Fleet, IntArray, format_support
 from service.domain.numeric import FloatArray
 from service.domain.quantization import Quantization
@@ -163,8 +163,7 @@ def _settings_classes(fleet: Fleet, behaviour: EngineBehaviour, *, by_layout: bo
     which = np.empty(fleet.rows, dtype=np.intp)
     for row in range(fleet.rows):
         accelerator = fleet.accelerators[fleet.accelerator[row]]
-        memory = 0 if behaviour.fraction_rule == "given" else accelerator.memory_bytes
-        card = (takes_large_batch(accelerator, behaviour), accelerator.vendor, accelerator.compute_capability, memory)
+        card = settings_class(accelerator, behaviour)
         layout = (float(fleet.tensor[row]), float(fleet.pipeline[row])) if by_layout else None
         key = (card, layout)
         if key not in seen:

@@ -115,6 +115,12 @@ def read_version(request: EngineRequest, behaviour: EngineBehaviour) -> Message:
     )
 
 
+def settings_class(accelerator: Accelerator, behaviour: EngineBehaviour) -> tuple[object, ...]:
+    """All that defaults read of a card: cards of one class get the same settings."""
+    memory = 0 if behaviour.fraction_rule == "given" else accelerator.memory_bytes
+    return takes_large_batch(accelerator, behaviour), accelerator.vendor, accelerator.compute_capability, memory
+
+
 def takes_large_batch(accelerator: Accelerator, behaviour: EngineBehaviour) -> bool:
     """Whether the engine's larger batch defaults apply: by memory, some card names excepted."""
     large = accelerator.usable_memory_bytes >= behaviour.large_card_gib * GIB

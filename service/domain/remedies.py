@@ -9,11 +9,11 @@ from service.domain.accelerator import Accelerator
 from service.domain.assembly import card_of
 from service.domain.deployment import Deployment, EngineSettings
 from service.domain.engine import FRACTION_FIELDS, EngineRequest
-from service.domain.engine_settings import resolve_settings
+from service.domain.engine_settings import resolve_settings, settings_class
 from service.domain.message import Message
 from service.domain.numeric import as_float
 from service.domain.quantization import Quantization, runs_on
-from service.domain.remedy_bounds import REFUSALS, cannot_help
+from service.domain.remedy_bounds import REFUSALS, cannot_help, settings_could_help
 from service.domain.subject import Subject
 from service.domain.verdict import Outcome, weigh_unless_refused
 from service.domain.weights import precision
@@ -99,9 +99,17 @@ def _remedy(change: _Change, asked: Asked | None) -> Remedy | None:
 
 
 def _changes(subject: Subject, outcome: Outcome, asked: Asked | None, proposals: Proposals) -> Iterator[_Change]:
+    if outcome.reason_code is None and asked is not None:
+        length = asked.context_tokens
+        if length > as_float(subject.deployment.settings.max_model_len):
+            # Nothing else lets in a request that is longer than the engine takes.
+            changed = _with_settings(subject, max_model_len=float(length))
+            message = Message("remedy_longer_context", {"tokens": length})
+            yield _Change("raise_max_model_len", message, {"engine": {"max_model_len": length}}, changed)
+            return
     yield from _shorter_context(subject, outcome, None if asked is None else asked.context_tokens)
     yield from _thinner_cache(subject, proposals.kv_caches)
-    if outcome.reason_code not in REFUSALS:
+    if outcome.reason_code not in REFUSALS and settings_could_help(subject, outcome, asked):
         yield from _smaller_batches(subject)
         yield from _larger_share(subject)
         yield from _smaller_share(subject, outcome)
@@ -220,17 +228,16 @@ def _larger_cards(subject: Subject, outcome: Outcome, cards: Sequence[Accelerato
     """Cards with more memory, smallest first; not those that the weights as they are exceed."""
     now, weights = as_float(subject.deployment.card.usable_memory_bytes), as_float(outcome.counted.weights)
     larger = (each for each in cards if each.usable_memory_bytes > max(now, weights))
+    request = subject.request or EngineRequest(name=subject.behaviour.engine)
+    layout, drafted = subject.deployment.layout, as_float(subject.deployment.settings.draft_bytes)
+    known: dict[tuple[object, ...], EngineSettings] = {}
     for accelerator in sorted(larger, key=lambda each: each.usable_memory_bytes):
-        settings, _ = resolve_settings(
-            subject.request or EngineRequest(name=subject.behaviour.engine),
-            subject.architecture,
-            accelerator,
-            subject.deployment.layout,
-            subject.behaviour,
-            as_float(subject.deployment.settings.draft_bytes),
-        )
+        kind = settings_class(accelerator, subject.behaviour)
+        if kind not in known:
+            args = (request, subject.architecture, accelerator, layout, subject.behaviour, drafted)
+            known[kind], _ = resolve_settings(*args)
         card = card_of(accelerator, subject.weights)
-        deployment = msgspec.structs.replace(subject.deployment, card=card, settings=settings)
+        deployment = msgspec.structs.replace(subject.deployment, card=card, settings=known[kind])
         changed = msgspec.structs.replace(_with(subject, deployment), accelerator=accelerator)
         message = Message("remedy_larger_card", {"gpu": accelerator.id})
         yield _Change("larger_gpu", message, {"gpu": accelerator.id}, changed)

@@ -1,10 +1,13 @@
 """Which changes of a deployment cannot be its remedy, by bounds that cost little beside weighing it."""
 
+import math
+
 from service.domain.numeric import as_float
 from service.domain.subject import Subject
 from service.domain.units import GIB
-from service.domain.verdict import Outcome, ReasonCode
+from service.domain.verdict import Outcome, ReasonCode, request_bytes
 from service.domain.weights import SHARED_AS
+from service.domain.workload_fit import Asked
 
 REFUSALS: frozenset[ReasonCode] = frozenset(
     {"engine_unsupported", "weights_format_unsupported", "kv_format_unsupported", "layout_illegal"}
@@ -26,6 +29,21 @@ def cannot_help(subject: Subject, outcome: Outcome, changed: Subject) -> bool:
             return changed.deployment.layout is subject.deployment.layout
         case _:
             return _weights_still_exceed(subject, outcome, changed) or _far_too_heavy(changed)
+
+
+def settings_could_help(subject: Subject, outcome: Outcome, asked: Asked | None) -> bool:
+    """Whether batch, graph and fraction settings could free what an asked workload lacks.
+
+    They free no more than activations, graphs and the memory beside the largest fraction proposed.
+    """
+    if outcome.reason_code is not None or asked is None or not subject.architecture.cache:
+        return True
+    parts, ranks = outcome.parts, as_float(subject.deployment.layout.data)
+    pool = max(as_float(parts.kv_cache), 0.0)
+    each = request_bytes(subject, pool, asked.context_tokens, resident=True)
+    short = math.ceil(asked.concurrent_sequences / ranks) * each - pool
+    beside = max(as_float(parts.total) - as_float(parts.budget), 0.0)
+    return short <= as_float(parts.activation) + as_float(parts.cuda_graph) + beside
 
 
 def _weights_still_exceed(subject: Subject, outcome: Outcome, changed: Subject) -> bool:
