@@ -37,4 +37,4 @@ def schema_hook(kind: type) -> dict[str, object]:
     if kind is object:
         return {"description": "Any JSON value."}
     msg = f"no schema for {kind!r}"
-    raise NotImplementedError(msg)
+    raise TypeError(msg)
