@@ -44,7 +44,8 @@ class Recommendations(msgspec.Struct, frozen=True, kw_only=True):
 
 def recommend(ask: Ask, fleet: Fleet, market: Market, open_offers: OpenOffers, profiles: Profiles) -> Recommendations:
     """Rank what carries the workload under the targets, over the whole fleet and all open offers."""
-    found = find(ask.question, fleet, largest_instances(market, open_offers, fleet), profiles)
+    largest = largest_instances(market, open_offers, fleet)
+    found = find(ask.question, fleet, largest, profiles)
     priced = options(ask, found, market, open_offers)
     score = scores(ask.objective, found, priced, market, ask.question)
     order = ranked(score, found, priced)
@@ -55,6 +56,7 @@ def recommend(ask: Ask, fleet: Fleet, market: Market, open_offers: OpenOffers, p
         fleet=fleet,
         market=market,
         open=open_offers,
+        largest=largest,
         profiles=profiles,
         found=found,
         options=priced,

@@ -9,7 +9,7 @@ from service.domain.answer import significant
 from service.domain.candidates import ALIVE, STAGE, STAGES
 from service.domain.engine import FRACTION_FIELDS
 from service.domain.fleet import IntArray
-from service.domain.market import closed, largest_instances
+from service.domain.market import closed
 from service.domain.message import Message
 from service.domain.offer_terms import age_days
 from service.domain.recommendation import Objective, Rejection, RejectionCode, RejectionDetail
@@ -27,6 +27,7 @@ _LOST: dict[Objective, RejectionCode] = {
 _MEMORY = frozenset({"weights_exceed_memory", "no_room_for_kv", "context_does_not_fit"})
 _SLOW = frozenset({"ttft_too_high", "tpot_too_high", "e2e_too_high"})
 ROOMY_FRACTION = 0.85
+"""The pool share proposed where an engine runs out of memory after its pool."""
 _PRICE_STEPS = 1e4
 """Prices are told to a hundredth of a cent, rounded down."""
 _MARGIN = 1.1
@@ -126,8 +127,7 @@ def _fits_with(searched: Searched) -> dict[int, str]:
     if not smaller:
         return {}
     question = msgspec.structs.replace(searched.ask.question, choices=smaller)
-    largest = largest_instances(searched.market, searched.open, searched.fleet)
-    owners, choices, stages = memory_stages(question, searched.fleet, largest)
+    owners, choices, stages = memory_stages(question, searched.fleet, searched.largest)
     found: dict[int, str] = {}
     for position, choice in enumerate(smaller):
         for owner in np.unique(owners[(stages == ALIVE) & (choices == position)]).tolist():
@@ -142,8 +142,8 @@ def _fits_with_room(searched: Searched) -> frozenset[int]:
     if field is None or not np.any(fate.stage == STAGE["out_of_memory_at_load"]):
         return frozenset()
     engine = msgspec.structs.replace(question.engine, **{field: ROOMY_FRACTION})
-    largest = largest_instances(searched.market, searched.open, searched.fleet)
-    owners, _, stages = memory_stages(msgspec.structs.replace(question, engine=engine), searched.fleet, largest)
+    roomier = msgspec.structs.replace(question, engine=engine)
+    owners, _, stages = memory_stages(roomier, searched.fleet, searched.largest)
     return frozenset(np.unique(owners[stages == ALIVE]).tolist())
 
 

@@ -18,6 +18,8 @@ class Searched(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     fleet: Fleet
     market: Market
     open: OpenOffers
+    largest: FloatArray
+    """Accelerators of the largest open instance of each accelerator of the fleet; 0 where nobody sells it."""
     profiles: Profiles
     found: Found
     options: Options
